@@ -1,0 +1,47 @@
+package bailey
+
+import "time"
+
+// EventType names what happened. Dotted, noun first.
+type EventType string
+
+// The events of a run. docs/events.md describes the fields of each.
+const (
+	EventSandboxStarting EventType = "sandbox.starting"
+	EventSandboxStarted  EventType = "sandbox.started"
+	EventSandboxExited   EventType = "sandbox.exited"
+	EventLimitReached    EventType = "limit.reached"
+	EventNetDecision     EventType = "net.decision"
+	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
+	EventWarning         EventType = "warning"
+	EventError           EventType = "error"
+)
+
+// Event is one line of `--json`: what happened to which sandbox. Fields that
+// do not belong to the type are absent. No field ever holds the value of an
+// environment variable, a secret or a request body.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Type    EventType `json:"type"`
+	Sandbox SandboxID `json:"sandbox"`
+
+	Name    string   `json:"name,omitempty"`    // of the sandbox
+	Command []string `json:"command,omitempty"` // argv as given
+
+	Protocol string `json:"protocol,omitempty"` // dns, tls, http, tcp
+	Host     string `json:"host,omitempty"`     // as normalised
+	Port     uint16 `json:"port,omitempty"`
+	Address  string `json:"address,omitempty"`  // dialled, or asked for if denied
+	Method   string `json:"method,omitempty"`   // of a plain HTTP request
+	Verdict  string `json:"verdict,omitempty"`  // allow or deny
+	Rule     string `json:"rule,omitempty"`     // as written
+	Reason   string `json:"reason,omitempty"`   // one word
+	BytesIn  int64  `json:"bytes_in,omitempty"` // upstream to sandbox
+	BytesOut int64  `json:"bytes_out,omitempty"`
+
+	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
+	Path     string `json:"path,omitempty"`
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Signal   string `json:"signal,omitempty"`
+	Message  string `json:"message,omitempty"` // one sentence for a person
+}
