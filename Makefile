@@ -1,0 +1,48 @@
+# One verb a line of work; `make help` lists them. Everything that is built
+# lands in bin/, everything that is cached in .cache/ (both ignored by git).
+
+GO      ?= go
+PREFIX  ?= /usr/local
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+N       ?= 20
+
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.PHONY: all build install test unit spec lint bench gen help clean
+.DEFAULT_GOAL := all
+
+all: build
+
+build: ## build bin/bailey (the default)
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/bailey ./cmd/bailey
+
+install: build ## install to $(PREFIX)/bin (PREFIX=/usr/local)
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 0755 bin/bailey "$(DESTDIR)$(PREFIX)/bin/bailey"
+
+test: build ## run all tests: units with the race detector, then the security claims
+	@.ci/deps test
+	@.ci/test unit spec
+
+unit: ## run the unit tests alone (PKG=./internal/policy/... for some of them)
+	@.ci/test unit $(PKG)
+
+spec: build ## run the security claims alone against bin/bailey (RUN=EGR01 for some of them)
+	@RUN="$(RUN)" .ci/test spec
+
+lint: ## formatting, linters, import rules, known vulnerabilities
+	@.ci/lint
+
+bench: build ## start-up times, ratios and memory, in one run (N=20 runs each)
+	@.ci/deps bench
+	@.ci/bench -n $(N) $(ARGS)
+
+gen: build ## write what is generated again: NOTICE, docs/cli.md, docs/configuration.md
+	@tools/gen
+
+clean: ## remove what was built
+	rm -rf bin
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
