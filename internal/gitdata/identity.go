@@ -1,0 +1,66 @@
+package gitdata
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Identity is who commits are by: what a sandbox is told of the caller's git
+// configuration, and all it is told.
+type Identity struct {
+	Name  string
+	Email string
+}
+
+// maxIdentity bounds a name or an address, in bytes.
+const maxIdentity = 256
+
+// ReadIdentity reads user.name and user.email from $XDG_CONFIG_HOME/git/config
+// (xdg; empty means home/.config) and then home/.gitconfig, which wins, as
+// git does. Includes are not followed. A file that is absent, unreadable or
+// broken counts as empty: a missing name is git's to complain of.
+func ReadIdentity(home, xdg string) Identity {
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	id := Identity{Name: "", Email: ""}
+	for _, file := range []string{filepath.Join(xdg, "git", "config"), filepath.Join(home, ".gitconfig")} {
+		cfg, _ := ParseConfig(readUserFile(file)) // what stands before a syntax error still counts
+		if v, ok := cfg.Get("user", "name"); ok {
+			id.Name = printable(v)
+		}
+		if v, ok := cfg.Get("user", "email"); ok {
+			id.Email = printable(v)
+		}
+	}
+	return id
+}
+
+// readUserFile reads a file of the caller's own. Links are followed here:
+// dotfiles are often links, and nothing but two short values leaves.
+func readUserFile(path string) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxConfigBytes {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// printable drops control characters and cuts an overlong value.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > maxIdentity {
+		return ""
+	}
+	return s
+}
