@@ -1,0 +1,185 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Protocols of a Request and of the events about it.
+const (
+	ProtocolDNS  = "dns"
+	ProtocolTLS  = "tls"
+	ProtocolHTTP = "http"
+	ProtocolTCP  = "tcp"
+)
+
+// Policy is what one sandbox may reach. The zero Policy reaches nothing.
+type Policy struct {
+	Mode  bailey.NetMode `json:"mode"`
+	Allow []Rule         `json:"allow,omitempty"`
+	Deny  []Rule         `json:"deny,omitempty"`
+
+	// AllowECH lets TLS pass untouched although its ClientHello carries
+	// encrypted_client_hello, which may hide another name than the one that
+	// was judged. In mode open it has no effect: there it always passes.
+	AllowECH bool `json:"allow_ech,omitempty"`
+}
+
+// Validate refuses a policy that cannot mean what its author thinks. The
+// error is a *bailey.Error with a hint.
+func (p Policy) Validate() error {
+	switch p.Mode {
+	case bailey.NetNone, bailey.NetOpen:
+	case bailey.NetAllow:
+		if len(p.Allow) == 0 {
+			return bailey.NewError(bailey.Invalid, "network mode allow has no allow rule, so nothing could be reached",
+				"add a rule such as --allow example.com, or use --net none")
+		}
+	default:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown network mode %d", p.Mode), "use none, allow or open")
+	}
+	for _, r := range slices.Concat(p.Allow, p.Deny) {
+		if r.Host == "" && !r.Addr.IsValid() {
+			return bailey.NewError(bailey.Invalid, "a network rule is empty", "name a host, such as example.com")
+		}
+	}
+	return nil
+}
+
+// Request is one question: may this be resolved, may this be connected?
+type Request struct {
+	Protocol string     // ProtocolDNS asks about a name alone, for any port
+	Host     string     // the name; normalised here, so any wire form will do
+	Addr     netip.Addr // looked at only when Host is empty: a literal address
+	Port     uint16     // of the connection; 0 for DNS
+}
+
+// Decide answers a Request. It is pure, cannot fail, and denies what it does
+// not understand. An allowed name is not yet an allowed connection: each
+// address it resolves to has to pass DecideAddr.
+func Decide(p Policy, r Request) bailey.Decision {
+	if p.Mode != bailey.NetAllow && p.Mode != bailey.NetOpen {
+		return denied(ReasonModeNone, "", "this sandbox has no network; the person who started it can allow a host with --allow HOST")
+	}
+	if r.Host == "" {
+		return decideLiteral(p, r)
+	}
+	name, err := NormalizeName(r.Host)
+	if err != nil {
+		return denied(ReasonInvalidName, "", err.Error())
+	}
+	isDNS := r.Protocol == ProtocolDNS
+	if !isDNS && r.Port == 0 {
+		return denied(ReasonNotAllowed, "", "port 0 cannot be reached")
+	}
+	return decideTarget(p, target{
+		text:    name,
+		port:    r.Port,
+		anyPort: isDNS,
+		matches: func(rule Rule) bool { return rule.matchesHost(name) },
+	})
+}
+
+// DecideAddr says whether an address may be dialled that our own resolution
+// returned for a name which Decide allowed. One denied address refuses the
+// whole answer: a caller does not pick the good ones out of it.
+func DecideAddr(p Policy, d bailey.Decision, addr netip.Addr, port uint16) bailey.Decision {
+	if d.Verdict != bailey.Allow {
+		return d
+	}
+	if c := Classify(addr); c.Special() {
+		return special(addr, c)
+	}
+	for _, rule := range p.Deny {
+		if rule.matchesAddr(addr) && rule.deniesPort(port) {
+			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s names the address %s", rule, addr))
+		}
+	}
+	return d
+}
+
+func decideLiteral(p Policy, r Request) bailey.Decision {
+	switch {
+	case !r.Addr.IsValid():
+		return denied(ReasonNoName, "", "nothing says which host is meant: no name and no address")
+	case r.Port == 0:
+		return denied(ReasonNotAllowed, "", "port 0 cannot be reached")
+	}
+	if c := Classify(r.Addr); c.Special() {
+		return special(r.Addr, c)
+	}
+	return decideTarget(p, target{
+		text:    hostText(r.Addr),
+		port:    r.Port,
+		anyPort: false,
+		matches: func(rule Rule) bool { return rule.matchesAddr(r.Addr) },
+	})
+}
+
+// target is what a request is about, once its name or address is known to be
+// well formed.
+type target struct {
+	text    string // for sentences; a name, or an address as in a rule
+	port    uint16
+	anyPort bool // the question is about the name, whatever the port
+	matches func(Rule) bool
+}
+
+func decideTarget(p Policy, t target) bailey.Decision {
+	for _, rule := range p.Deny {
+		if t.matches(rule) && rule.deniesPort(t.port) {
+			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s refuses %s", rule, t.text))
+		}
+	}
+	if p.Mode == bailey.NetOpen {
+		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
+	}
+	var ports []string
+	for _, rule := range p.Allow {
+		if !t.matches(rule) {
+			continue
+		}
+		if t.anyPort || rule.allowsPort(t.port) {
+			return bailey.Decision{Verdict: bailey.Allow, Rule: rule.String(), Reason: "", Detail: ""}
+		}
+		ports = append(ports, rule.portText())
+	}
+	if len(ports) > 0 {
+		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; the person who started this can allow it with: --allow %s",
+			t.text, strings.Join(ports, ", "), t.port, t.flag()))
+	}
+	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; the person who started this can allow it with: --allow %s",
+		t.flag(), t.flag()))
+}
+
+func (t target) flag() string {
+	if t.anyPort {
+		return t.text
+	}
+	return t.text + ":" + strconv.FormatUint(uint64(t.port), 10)
+}
+
+func (r Rule) portText() string {
+	if r.Port == 0 {
+		return "80 and 443"
+	}
+	return strconv.FormatUint(uint64(r.Port), 10)
+}
+
+// hostText writes an address as a rule does: IPv6 in brackets.
+func hostText(a netip.Addr) string {
+	return Rule{Host: "", Wildcard: false, Addr: a, Port: 0}.String()
+}
+
+func special(a netip.Addr, c Class) bailey.Decision {
+	return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s is %s; no sandbox reaches those, whatever the rules say", a, c))
+}
+
+func denied(reason, rule, detail string) bailey.Decision {
+	return bailey.Decision{Verdict: bailey.Deny, Rule: rule, Reason: reason, Detail: detail}
+}

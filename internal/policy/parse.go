@@ -1,0 +1,182 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// ParseRule reads an allow rule as a person writes it: host, host:port,
+// *.suffix, *.suffix:port, or an IP address with or without a port (IPv6 in
+// brackets when it has one). A name may be international; it is stored as
+// punycode.
+//
+// Every error is a *bailey.Error of kind Invalid that quotes the input, says
+// what is wrong and has the fix as its hint.
+func ParseRule(s string) (Rule, error) {
+	r, err := ParseDenyRule(s)
+	if err != nil {
+		return Rule{}, err
+	}
+	if err := lintWildcard(s, r); err != nil {
+		return Rule{}, err
+	}
+	return r, nil
+}
+
+// ParseDenyRule reads a deny rule: as ParseRule, and *.com or *.github.io are
+// fine, since a deny rule cannot be too broad. Without a port it denies every
+// port.
+func ParseDenyRule(s string) (Rule, error) {
+	if err := refuseForeign(s); err != nil {
+		return Rule{}, err
+	}
+	if a, err := netip.ParseAddr(s); err == nil {
+		return addressRule(s, a, 0)
+	}
+	host, port, err := splitPort(s)
+	if err != nil {
+		return Rule{}, err
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		return bracketRule(s, strings.TrimSuffix(inner, "]"), port)
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return addressRule(s, a, port)
+	}
+	return nameRule(s, host, port)
+}
+
+// refuseForeign catches what people paste instead of a host, to say which it is.
+func refuseForeign(s string) error {
+	for _, c := range s {
+		if c <= ' ' || c == 0x7f {
+			return bad(s, "it holds a space or a control byte", "write one host per rule, such as --allow a.example --allow b.example")
+		}
+	}
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		host, _, _ := strings.Cut(rest, "/")
+		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host))
+	}
+	switch {
+	case s == "":
+		return bad(s, "it is empty", "name a host, such as example.com")
+	case s == "*":
+		return bad(s, "it would allow every host", "use --net open for that, or name the hosts")
+	case strings.Contains(s, "@"):
+		return bad(s, "it holds a user name", "write the host alone, after the @")
+	case strings.Contains(s, "/"):
+		host, _, _ := strings.Cut(s, "/")
+		return bad(s, "it holds a path or an address range, and a rule is one host", fmt.Sprintf("write the bare host: %q", host))
+	case strings.ContainsAny(s, `?#\`):
+		return bad(s, "it is not a host name", "write a host such as example.com")
+	case strings.Contains(s, "%"):
+		return bad(s, "it holds a percent sign: neither zones nor escapes are part of a host", "write the plain host or address")
+	}
+	return nil
+}
+
+// splitPort takes the port off; no port is 0. IPv6 addresses without brackets
+// never come here whole.
+func splitPort(s string) (host string, port uint16, err error) {
+	if strings.HasPrefix(s, "[") {
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return "", 0, bad(s, "its bracket is not closed", "write [2606:4700::1111]:443")
+		}
+		if end == len(s)-1 {
+			return s, 0, nil
+		}
+		if s[end+1] != ':' {
+			return "", 0, bad(s, "something other than a port follows the bracket", "write [2606:4700::1111]:443")
+		}
+		port, err = parsePort(s, s[end+2:])
+		return s[:end+1], port, err
+	}
+	switch strings.Count(s, ":") {
+	case 0:
+		return s, 0, nil
+	case 1:
+		host, digits, _ := strings.Cut(s, ":")
+		port, err = parsePort(s, digits)
+		return host, port, err
+	}
+	return "", 0, bad(s, "it has several colons and is not an IPv6 address", "write host:port, or an IPv6 address in brackets: [2606:4700::1111]:443")
+}
+
+func parsePort(s, digits string) (uint16, error) {
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 || digits[0] < '1' || digits[0] > '9' {
+		return 0, bad(s, fmt.Sprintf("its port %q is not a number from 1 to 65535", digits), "write host:443, or leave the port out for 80 and 443")
+	}
+	return uint16(n), nil
+}
+
+func bracketRule(s, inner string, port uint16) (Rule, error) {
+	a, err := netip.ParseAddr(inner)
+	if err != nil || !a.Is6() {
+		return Rule{}, bad(s, "brackets are for IPv6 addresses alone", "write host:port without brackets")
+	}
+	return addressRule(s, a, port)
+}
+
+func addressRule(s string, a netip.Addr, port uint16) (Rule, error) {
+	if c := Classify(a); c.Special() {
+		return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), "leave the rule out, or name a public host")
+	}
+	return Rule{Host: "", Wildcard: false, Addr: a, Port: port}, nil
+}
+
+func nameRule(s, host string, port uint16) (Rule, error) {
+	base, wildcard := strings.CutPrefix(host, "*.")
+	switch {
+	case host == "":
+		return Rule{}, bad(s, "it has no host", "name a host, such as example.com")
+	case strings.Contains(base, "*"):
+		return Rule{}, bad(s, "a star may only stand for everything below a host", "write *.example.com, or name the hosts one by one")
+	}
+	name, err := operatorName(base)
+	if err != nil {
+		return Rule{}, bad(s, err.Error(), "write a host such as example.com, or an IP address in its usual form")
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return Rule{}, bad(s, "it names this machine's own services, and no sandbox reaches those", "run the service inside the sandbox")
+	}
+	if !strings.Contains(name, ".") && !wildcard {
+		return Rule{}, bad(s, "a host has a dot in it", "write the whole name, such as github.com")
+	}
+	return Rule{Host: name, Wildcard: wildcard, Addr: netip.Addr{}, Port: port}, nil
+}
+
+// operatorName maps a name that a person wrote to its wire form. Only here is
+// IDNA applied, never to what a sandbox says; and what comes out is judged
+// again, since the mapping can produce an address or a dot (CVE-2026-39821:
+// idna returns a usable string together with an error, so the error decides).
+func operatorName(s string) (string, error) {
+	if isPlainASCII(s) && !strings.Contains(lowerASCII(s), "xn--") {
+		return NormalizeName(s)
+	}
+	mapped, err := idna.Lookup.ToASCII(s)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNotHostname, err)
+	}
+	return NormalizeName(mapped)
+}
+
+func isPlainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func bad(rule, problem, hint string) error {
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("network rule %q: %s", rule, problem), hint)
+}

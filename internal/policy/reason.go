@@ -1,0 +1,23 @@
+package policy
+
+// The words of Decision.Reason and Event.Reason. They are part of the output
+// of `--json` and of the X-Bailey-Reason header: add, never rename.
+const (
+	ReasonModeNone       = "mode-none"        // the sandbox has no network
+	ReasonNotAllowed     = "not-allowed"      // no allow rule names it
+	ReasonPortNotAllowed = "port-not-allowed" // a rule names the host, with other ports
+	ReasonDeniedByRule   = "denied-by-rule"   // a deny rule names it
+	ReasonSpecialAddress = "special-address"  // private, loopback, metadata, …
+	ReasonHostAddress    = "host-address"     // an address of the machine that runs bailey
+	ReasonNoName         = "no-name"          // nothing says which host is meant
+	ReasonInvalidName    = "invalid-name"     // not a host name
+	ReasonNameMismatch   = "name-mismatch"    // two names, or a name and a port, disagree
+	ReasonECH            = "ech"              // the TLS name is encrypted
+	ReasonBadTLS         = "bad-tls"          // the ClientHello cannot be read
+	ReasonBadRequest     = "bad-request"      // the HTTP request cannot be read in one way only
+	ReasonUnknown        = "unknown-protocol" // neither TLS nor HTTP, and no rule for the address
+	ReasonUnresolved     = "unresolved"       // the name has no IPv4 address now
+	ReasonUpstream       = "upstream"         // the host did not answer
+	ReasonProxyItself    = "proxy-itself"     // the connection was made to bailey's own listener
+	ReasonTooMany        = "too-many"         // the sandbox's cap was reached
+)
