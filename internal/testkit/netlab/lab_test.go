@@ -1,0 +1,283 @@
+package netlab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/bailey-dev/bailey/internal/testkit/netlab"
+)
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	b, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func TestLab_CommandSeesTheLabAsItsHost(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	tester := lab.Tester()
+	for name, command := range map[string]func(string, ...string) *exec.Cmd{
+		"root":   lab.Command,
+		"tester": func(n string, a ...string) *exec.Cmd { return lab.CommandAs(tester, n, a...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := output(t, command("getent", "hosts", "allow.test")); !strings.HasPrefix(got, "11.0.0.10") {
+				t.Errorf("allow.test resolves to %q", got)
+			}
+			if got := output(t, command("cat", "/etc/resolv.conf")); !strings.Contains(got, "11.0.0.53") {
+				t.Errorf("resolv.conf is %q", got)
+			}
+			if got := output(t, command("ls", "/sys/class/net", "/proc/net/if_inet6")); got == "" {
+				t.Error("no network files")
+			}
+			got := output(t, command("cat", "/proc/net/dev"))
+			if !strings.Contains(got, "lab0:") || strings.Contains(got, "eth0:") {
+				t.Errorf("interfaces are not the lab's: %s", got)
+			}
+		})
+	}
+	if b, err := os.ReadFile("/etc/resolv.conf"); err != nil || strings.Contains(string(b), "11.0.0.53") {
+		t.Errorf("the host's resolv.conf was touched: %q %v", b, err)
+	}
+}
+
+func TestLab_CommandAsHasNoPower(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	u := lab.Tester()
+	got := output(t, lab.CommandAs(u, "sh", "-c", "id -u; id -un; grep -E '^Cap(Eff|Prm|Inh|Amb)' /proc/self/status; cd; pwd; touch x; ls /root 2>&1 || true"))
+	for _, want := range []string{
+		fmt.Sprint(u.UID), u.Name, "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000",
+		"CapInh:\t0000000000000000", "CapAmb:\t0000000000000000", u.Home, "Permission denied",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in:\n%s", want, got)
+		}
+	}
+}
+
+func TestLab_CommandIsTheProcess(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	cmd := lab.CommandAs(lab.Tester(), "sh", "-c", "echo $$; read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(line); got != fmt.Sprint(cmd.Process.Pid) {
+		t.Errorf("the program is process %s, the command is %d", got, cmd.Process.Pid)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Errorf("the signal did not end it: %v", err)
+	}
+}
+
+func TestLab_Servers(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	curl := func(args ...string) string {
+		return output(t, lab.Command("curl", append([]string{"-sS", "--max-time", "10", "--cacert", lab.CAFile()}, args...)...))
+	}
+	for _, tc := range []struct{ url, want string }{
+		{"http://allow.test/", "hello from allow.test at 11.0.0.10"},
+		{"https://allow.test/", "hello from allow.test at 11.0.0.10"},
+		{"https://evil.test/", "hello from evil.test at 11.0.0.66"},
+		{"https://six.test/", "hello from six.test at 2600:11::10"},
+		{"https://11.0.0.10/", "hello from 11.0.0.10 at 11.0.0.10"},
+		{"http://169.254.169.254/latest/meta-data/", netlab.MetadataCanary},
+		{"http://metadata.google.internal/", netlab.MetadataCanary},
+		{"http://127.0.0.1:8080/", netlab.LoopbackCanary},
+		{"http://[::1]:8080/", netlab.LoopbackCanary},
+		{"http://private.test:8080/", netlab.PrivateCanary},
+	} {
+		if got := curl(tc.url); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.url, got, tc.want)
+		}
+	}
+	lab.Handle("model.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, string(body)+r.Proto+" "+r.Method+" "+r.URL.Path)
+	}))
+	if got := curl("-d", "x", "https://model.test/v1/x"); got != "xHTTP/2.0 POST /v1/x" {
+		t.Errorf("handler: %q", got)
+	}
+	last := lab.Requests()[len(lab.Requests())-1]
+	if last.TLS != "model.test" || last.Host != "model.test" || last.To != netip.AddrPortFrom(netlab.Allowed, 443) {
+		t.Errorf("recorded %+v", last)
+	}
+	resp, err := lab.Client(netip.AddrPortFrom(netlab.Evil, 443)).Get("https://evil.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+	echoes(t, lab)
+}
+
+func echoes(t *testing.T, lab *netlab.Lab) {
+	t.Helper()
+	c, err := lab.Dial(t.Context(), "tcp", "11.0.0.66:7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte("ping\x00\xff")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 6)
+	if _, err := io.ReadFull(c, buf); err != nil || string(buf) != "ping\x00\xff" {
+		t.Errorf("echo: %q %v", buf, err)
+	}
+}
+
+func TestLab_SeesEveryConnectionAndQuestion(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	if got := lab.Connections(); len(got) != 0 {
+		t.Fatalf("a fresh lab has seen %v", got)
+	}
+	if got := lab.Questions(); len(got) != 0 {
+		t.Fatalf("a fresh lab was asked %v", got)
+	}
+	script := `
+exec 2>/dev/null
+getent ahosts leak-1.evil.test
+python3 - <<'P'
+import socket
+def tcp(fam, to):
+    s = socket.socket(fam, socket.SOCK_STREAM); s.settimeout(0.2)
+    try: s.connect(to)
+    except OSError: pass
+tcp(socket.AF_INET, ("11.0.0.66", 443))
+tcp(socket.AF_INET, ("8.8.4.4", 853))
+tcp(socket.AF_INET6, ("2600:11::66", 22))
+tcp(socket.AF_INET6, ("2a00:1450::8", 443))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.sendto(b"quic", ("11.0.0.66", 443))
+u.sendto(bytes.fromhex("00010100000100000000000004") + b"leak" + bytes.fromhex("047465737400" "0010" "0001"), ("8.8.8.8", 53))
+P
+ping -c1 -W1 11.0.0.66
+true`
+	output(t, lab.Command("sh", "-c", script))
+	want := map[string]bool{
+		"tcp 11.0.0.66:443": false, "tcp 8.8.4.4:853": false, "tcp [2600:11::66]:22": false,
+		"tcp [2a00:1450::8]:443": false, "udp 11.0.0.66:443": false, "udp 8.8.8.8:53": false,
+		"udp 11.0.0.53:53": false,
+	}
+	for _, c := range lab.Connections() {
+		if _, ok := want[c.Proto+" "+c.To.String()]; ok {
+			want[c.Proto+" "+c.To.String()] = true
+		}
+	}
+	for k, seen := range want {
+		if !seen {
+			t.Errorf("not seen: %s (seen %v)", k, lab.Connections())
+		}
+	}
+	if n := len(lab.ConnectionsTo(netlab.Evil)); n < 2 {
+		t.Errorf("connections to the evil address: %d", n)
+	}
+	if !lab.Asked("leak-1.evil.test") {
+		t.Error("the question to the lab's resolver was not seen")
+	}
+	if !lab.Asked("leak.test") {
+		t.Errorf("the question to a foreign resolver was not seen: %v", lab.Questions())
+	}
+	if lab.Asked("nobody-asked.test") {
+		t.Error("a question was seen that nobody asked")
+	}
+}
+
+func TestLab_NamesCanBeRebound(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	get := func() string { return output(t, lab.Command("getent", "ahostsv4", "turn.test")) }
+	lab.Name("turn.test", netlab.Allowed)
+	if got := get(); !strings.HasPrefix(got, "11.0.0.10 ") {
+		t.Error(got)
+	}
+	lab.Name("turn.test", netlab.Loopback4)
+	if got := get(); !strings.HasPrefix(got, "127.0.0.1 ") {
+		t.Error(got)
+	}
+	lab.Alias("turn.test", "evil.test")
+	if got := get(); !strings.HasPrefix(got, "11.0.0.66 ") {
+		t.Error(got)
+	}
+	lab.Name("gone.test")
+	if err := lab.Command("getent", "hosts", "gone.test").Run(); err == nil {
+		t.Error("gone.test exists")
+	}
+}
+
+func TestLab_DNSOverTCPIsSeen(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return lab.Dial(ctx, "tcp", netip.AddrPortFrom(netlab.Resolver, 53).String())
+	}}
+	addrs, err := r.LookupHost(t.Context(), "evil.test")
+	if err != nil || len(addrs) != 1 || addrs[0] != "11.0.0.66" {
+		t.Fatal(addrs, err)
+	}
+	if !lab.Asked("evil.test.") {
+		t.Error("question over TCP was not seen")
+	}
+}
+
+func TestLab_LabsAreStrangers(t *testing.T) {
+	t.Parallel()
+	a, b := netlab.New(t), netlab.New(t)
+	output(t, a.Command("curl", "-sS", "http://evil.test/"))
+	if len(a.ConnectionsTo(netlab.Evil)) == 0 || len(b.Connections()) != 0 {
+		t.Errorf("a saw %v, b saw %v", a.Connections(), b.Connections())
+	}
+}
+
+func TestLab_LeavesNothingBehind(t *testing.T) {
+	var dir string
+	t.Run("inner", func(t *testing.T) {
+		lab := netlab.New(t)
+		lab.Tester()
+		dir = lab.Dir()
+		output(t, lab.Command("true"))
+	})
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("folder is left: %v", err)
+	}
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || dir == "" || strings.Contains(string(b), dir) {
+		t.Errorf("a mount is left: %v", err)
+	}
+}
