@@ -1,0 +1,10 @@
+// Command bench measures what a sandbox costs, beside its neighbours, in one
+// run: start to exit of `true` natively, in bubblewrap, in gVisor's own
+// `runsc do`, in docker with gVisor, and in bailey without and with a network;
+// `bailey exec` into a running sandbox; the memory of bailey's processes; and
+// a hundred starts at once.
+//
+// The contenders take turns in every round, in random order, so that whatever
+// else the machine does falls on all of them. It prints medians and ratios and
+// judges nothing: a contender that fails is an error, a slow one is not.
+package main

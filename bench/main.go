@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// options are the flags.
+type options struct {
+	n        int
+	parallel int
+	json     bool
+	docker   bool
+	as       string
+	bailey   string
+	runsc    string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.n, "n", 20, "rounds: runs of each contender")
+	flag.IntVar(&o.parallel, "parallel", 100, "how many to start at once; 0 for none")
+	flag.BoolVar(&o.json, "json", false, "print one JSON object")
+	flag.BoolVar(&o.docker, "docker", true, "compare with docker, where this user may start it")
+	flag.StringVar(&o.as, "as", "", "run the contenders as this user (wants root)")
+	flag.StringVar(&o.bailey, "bailey", "bin/bailey", "the program to measure")
+	flag.StringVar(&o.runsc, "runsc", ".cache/bin/runsc", "where to build gVisor's own command line")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	lab, err := newLab(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer lab.close()
+	report := report{Machine: machine(lab), Rounds: o.n, Skipped: map[string]string{}}
+	contenders := lab.contenders(ctx, report.Skipped)
+
+	running, err := lab.startRunning(ctx)
+	if err != nil {
+		return err
+	}
+	defer running.stop()
+	report.Memory = running.memory(lab.bailey)
+	contenders = append(contenders, contender{name: caseExec, argv: []string{lab.bailey, "exec", running.name, "--", "true"}, dir: lab.work})
+
+	if err := lab.rounds(ctx, contenders, o.n); err != nil {
+		return err
+	}
+	for _, c := range contenders {
+		report.Cases = append(report.Cases, summarize(c.name, c.ms))
+	}
+	report.Ratios = ratios(report.Cases)
+	running.stop()
+	if o.parallel > 0 {
+		report.AtOnce = lab.atOnce(ctx, o.parallel)
+	}
+	if o.json {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(report)
+	}
+	report.print(out)
+	if report.AtOnce.Failed > 0 {
+		return fmt.Errorf("%d of %d started at once failed: %s", report.AtOnce.Failed, o.parallel, report.AtOnce.Error)
+	}
+	return nil
+}
+
+// The cases that ratios name.
+const (
+	caseNative    = "native"
+	caseBwrap     = "bubblewrap"
+	caseRunsc     = "runsc do, --network=none"
+	caseNone      = "bailey run --net none"
+	caseAirlock   = "bailey run --allow example.com"
+	caseExec      = "bailey exec into a running one"
+	caseDocker    = "docker run --runtime runsc --network none"
+	caseDockerRun = "docker run --network none (runc)"
+)
+
+// contender is one command that is run n times, and its times so far.
+type contender struct {
+	name string
+	argv []string
+	env  []string // added to the lab's
+	dir  string
+	root bool      // as the caller even with -as
+	ms   []float64 // start to exit of each run
+}
+
+// lab is the folder, the programs and the identity that all contenders share.
+type lab struct {
+	dir, work string
+	bailey    string
+	runsc     string
+	cred      *syscall.Credential
+	as        string
+	env       []string
+	docker    *docker
+	wantDock  bool
+}
+
+func newLab(ctx context.Context, o options) (*lab, error) {
+	dir, err := os.MkdirTemp("/var/tmp", "bailey-bench-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{dir: dir, work: filepath.Join(dir, "work"), as: o.as, wantDock: o.docker}
+	if err := l.prepare(ctx, o); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) prepare(ctx context.Context, o options) error {
+	var err error
+	if l.bailey, err = program(o.bailey); err != nil {
+		return fmt.Errorf("%w: run make first", err)
+	}
+	if l.runsc, err = buildRunsc(ctx, o.runsc, l.dir); err != nil {
+		return err
+	}
+	home := filepath.Join(l.dir, "home")
+	for _, d := range []string{l.work, home} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(l.dir, 0o755); err != nil {
+		return err
+	}
+	l.env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=")
+	if o.as != "" {
+		if l.cred, err = credential(o.as); err != nil {
+			return err
+		}
+		if l.bailey, err = copyProgram(l.bailey, l.dir); err != nil { // a checkout may be closed to others
+			return err
+		}
+		for _, d := range []string{l.work, home} {
+			if err := os.Chown(d, int(l.cred.Uid), int(l.cred.Gid)); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = l.output(ctx, contender{name: "git init", argv: []string{"git", "init", "-q", "."}, dir: l.work})
+	return err
+}
+
+func (l *lab) close() {
+	if l.docker != nil {
+		l.docker.stop()
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+}
+
+// contenders returns who takes part, and says of the rest why not.
+func (l *lab) contenders(ctx context.Context, skipped map[string]string) []contender {
+	bailey := func(name string, flags ...string) contender {
+		argv := append([]string{l.bailey, "run", "--quiet"}, flags...)
+		return contender{name: name, argv: append(argv, "--", "true"), dir: l.work}
+	}
+	runsc := []string{l.runsc, "--root=" + filepath.Join(l.dir, "state"), "--network=none", "--ignore-cgroups"}
+	if os.Geteuid() != 0 || l.cred != nil {
+		runsc = append(runsc, "--rootless")
+	}
+	all := []contender{
+		{name: caseNative, argv: []string{"true"}, dir: l.work},
+		{name: caseRunsc, argv: append(runsc, "do", "--quiet", "true"), dir: l.work},
+		bailey(caseNone, "--net", "none"),
+		bailey(caseAirlock, "--allow", "example.com"),
+	}
+	if bwrap, err := exec.LookPath("bwrap"); err == nil {
+		all = append(all, contender{name: caseBwrap, argv: []string{
+			bwrap, "--unshare-all", "--die-with-parent",
+			"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
+			"--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+			"--bind", l.work, l.work, "--chdir", l.work, "true",
+		}, dir: l.work})
+	} else {
+		skipped[caseBwrap] = "bwrap is not installed"
+	}
+	if !l.wantDock {
+		skipped[caseDocker] = "not asked for"
+		return all
+	}
+	d, err := startDocker(ctx, l.dir, l.runsc)
+	if err != nil {
+		skipped[caseDocker] = err.Error()
+		return all
+	}
+	l.docker = d
+	return append(all, d.contender(caseDocker, "runsc"), d.contender(caseDockerRun, "runc"))
+}
+
+// rounds runs each contender once to warm up and then n times, taking turns in
+// random order, and keeps the times.
+func (l *lab) rounds(ctx context.Context, contenders []contender, n int) error {
+	for i := -1; i < n; i++ {
+		for _, j := range rand.Perm(len(contenders)) {
+			c := &contenders[j]
+			ms, err := l.time(ctx, *c)
+			if err != nil {
+				return err
+			}
+			if i >= 0 {
+				c.ms = append(c.ms, ms)
+			}
+		}
+	}
+	return nil
+}
+
+// command prepares a contender's process: its output goes to a pipe, its
+// input is empty.
+func (l *lab) command(ctx context.Context, c contender) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
+	cmd.Dir, cmd.Env = c.dir, append(l.env, c.env...)
+	if l.cred != nil && !c.root {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: l.cred}
+	}
+	return cmd
+}
+
+func (l *lab) output(ctx context.Context, c contender) (string, error) {
+	out, err := l.command(ctx, c).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", c.name, err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// program returns the absolute path of an executable.
+func program(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := exec.LookPath(path); err != nil {
+		return "", errors.Unwrap(err)
+	}
+	return path, nil
+}
