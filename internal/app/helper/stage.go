@@ -1,0 +1,301 @@
+package helper
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/linux/mount"
+	"github.com/bailey-dev/bailey/internal/ocispec"
+	"github.com/bailey-dev/bailey/internal/sandbox"
+)
+
+// The helper's own file system: a tmpfs in its mount namespace that holds the
+// generated root, the sources of the sandbox's mounts, gVisor's bundle and its
+// state, and nothing else of the host. It goes away with the namespace.
+const (
+	stageDir   = "/tmp" // covered by the tmpfs; any folder that always exists would do
+	rootDir    = "/root"
+	sourceDir  = "/mnt"
+	privateDir = "/private"
+	linkDir    = "/links"
+	bundleDir  = "/bundle"
+	stateDir   = "/state"
+	netnsFile  = "/netns"
+)
+
+// pin opens every source before anything is covered, each exactly once.
+func pin(s *local.Settings) ([]*os.File, error) {
+	files := make([]*os.File, len(s.Spec.Mounts))
+	for i, m := range s.Spec.Mounts {
+		if fd := s.MountFDs[i]; fd >= 0 {
+			files[i] = os.NewFile(uintptr(fd), m.Source)
+			unix.CloseOnExec(fd)
+			continue
+		}
+		f, err := mount.Clone(m.Source)
+		if err != nil {
+			return nil, err
+		}
+		if err := mount.SetAttr(f, local.Restrict(m)); err != nil {
+			return nil, err
+		}
+		files[i] = f
+	}
+	return files, nil
+}
+
+// stage builds the helper's file system and enters it.
+func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
+	if err := mount.Private(); err != nil {
+		return nil, err
+	}
+	if err := mount.Tmpfs(stageDir, "mode=0700,size=256m"); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
+		if err := os.Mkdir(stageDir+d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	// A new /proc must be mounted while an unmasked one is still in sight.
+	if err := mount.Proc(stageDir + "/proc"); err != nil {
+		return nil, layerError("proc", err, "run outside of containers that mask /proc")
+	}
+	if err := devices(); err != nil {
+		return nil, err
+	}
+	if err := mount.Pivot(stageDir); err != nil {
+		return nil, err
+	}
+	st := &ocispec.Staged{Root: rootDir}
+	if err := attach(s, sources, st); err != nil {
+		return nil, err
+	}
+	if err := skeleton(&s.Spec); err != nil {
+		return nil, err
+	}
+	if err := privateCopies(&s.Spec, st); err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+// devices gives runsc the few device nodes it opens.
+func devices() error {
+	for _, name := range []string{"null", "zero", "urandom", "random"} {
+		dst := stageDir + "/dev/" + name
+		if err := os.WriteFile(dst, nil, 0o600); err != nil {
+			return err
+		}
+		f, err := mount.Clone("/dev/" + name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(mount.Attach(f, dst), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func attach(s *local.Settings, sources []*os.File, st *ocispec.Staged) error {
+	for i, f := range sources {
+		target := filepath.Join(sourceDir, strconv.Itoa(i))
+		isDir, err := isDirectory(f)
+		if err != nil {
+			return err
+		}
+		if err := makePoint(target, isDir); err != nil {
+			return err
+		}
+		if err := errors.Join(mount.Attach(f, target), f.Close()); err != nil {
+			return fmt.Errorf("mount %s: %w", s.Spec.Mounts[i].Source, err)
+		}
+		st.Sources = append(st.Sources, target)
+		// The root file system needs a mount point of the same kind.
+		if err := makePoint(rootDir+s.Spec.Mounts[i].Target, isDir); err != nil {
+			return fmt.Errorf("mount point %s: %w", s.Spec.Mounts[i].Target, err)
+		}
+	}
+	return nil
+}
+
+func isDirectory(f *os.File) (bool, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("look at mount %s: %w", f.Name(), err)
+	}
+	return fi.IsDir(), nil
+}
+
+func makePoint(path string, isDir bool) error {
+	if isDir {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// skeleton writes the generated part of the sandbox's root file system.
+func skeleton(s *sandbox.Spec) error {
+	for _, d := range []string{"/proc", "/sys", "/dev", sandbox.ShadowDir} {
+		if err := os.MkdirAll(rootDir+d, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.Tmpfs {
+		if err := os.MkdirAll(rootDir+t.Target, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.Files {
+		if err := os.MkdirAll(filepath.Dir(rootDir+f.Path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(rootDir+f.Path, f.Data, f.Mode.Perm()); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.Links {
+		if err := os.MkdirAll(filepath.Dir(rootDir+l.Path), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(l.Target, rootDir+l.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// privateCopies puts the sandbox's own copies over the paths of the workspace
+// that the host keeps for itself (docs/adr/0005).
+func privateCopies(s *sandbox.Spec, st *ocispec.Staged) error {
+	for _, dir := range s.GitDirs {
+		if err := pinInPlace(s, dir); err != nil {
+			return err
+		}
+	}
+	for i, sh := range s.Shadows {
+		copyPath := filepath.Join(privateDir, strconv.Itoa(i))
+		if err := writeCopy(copyPath, sh); err != nil {
+			return err
+		}
+		target := stagedPath(s, sh.Path)
+		var err error
+		if sh.Dir {
+			err = bindOver(copyPath, target)
+		} else {
+			err = linkOver(i, target)
+		}
+		if err != nil {
+			return fmt.Errorf("private copy of %s: %w", sh.Path, err)
+		}
+	}
+	if len(s.Shadows) > 0 {
+		st.Private = privateDir
+	}
+	return nil
+}
+
+// stagedPath is where a path of the sandbox lies in the helper.
+func stagedPath(s *sandbox.Spec, p string) string {
+	i := s.WritableMount(p)
+	return filepath.Join(sourceDir, strconv.Itoa(i), strings.TrimPrefix(p, s.Mounts[i].Target))
+}
+
+// pinInPlace makes a folder a mount point of itself, so that it cannot be
+// renamed away and replaced.
+func pinInPlace(s *sandbox.Spec, dir string) error {
+	p := stagedPath(s, dir)
+	return bindOver(p, p)
+}
+
+func bindOver(source, target string) error {
+	f, err := mount.Clone(source)
+	if err != nil {
+		return err
+	}
+	return errors.Join(mount.Attach(f, target), f.Close())
+}
+
+// linkOver covers a file with a symbolic link to its copy. Unlike a bind mount
+// of the file this leaves lock-and-rename working, since programs follow the
+// link and rename within the copy's folder.
+func linkOver(i int, target string) error {
+	// The same path must hold inside, where the private folder is mounted.
+	inside := filepath.Join(sandbox.ShadowDir, strconv.Itoa(i), filepath.Base(target))
+	link := filepath.Join(linkDir, strconv.Itoa(i))
+	if err := os.Symlink(inside, link); err != nil {
+		return err
+	}
+	f, err := mount.Clone(link)
+	if err != nil {
+		return err
+	}
+	return errors.Join(mount.Attach(f, target), f.Close())
+}
+
+// writeCopy writes a shadow's contents into a folder of its own: a Dir as that
+// folder, a file as the one file in it.
+func writeCopy(dir string, sh bailey.Shadow) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range sh.Files {
+		rel := f.Path
+		if !sh.Dir {
+			rel = filepath.Base(sh.Path)
+		}
+		p := filepath.Join(dir, rel)
+		if !sandbox.Within(p, dir) {
+			return fmt.Errorf("file %q is outside of the copy", f.Path)
+		}
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(p, f.Data, f.Mode.Perm()|0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeBundle(s *local.Settings, st *ocispec.Staged) error {
+	spec, err := ocispec.Build(&s.Spec, *st)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encode bundle: %w", err)
+	}
+	return os.WriteFile(bundleDir+"/config.json", b, 0o600)
+}
+
+// netnsPath makes a network namespace reachable by path in the helper's own
+// mount namespace.
+func netnsPath(ns *os.File) (string, error) {
+	if err := os.WriteFile(netnsFile, nil, 0o600); err != nil {
+		return "", err
+	}
+	src := "/proc/self/fd/" + strconv.Itoa(int(ns.Fd()))
+	if err := unix.Mount(src, netnsFile, "", unix.MS_BIND, ""); err != nil {
+		return "", fmt.Errorf("bind network namespace: %w", err)
+	}
+	return netnsFile, nil
+}

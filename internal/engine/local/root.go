@@ -1,0 +1,98 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/mount"
+	"github.com/bailey-dev/bailey/internal/linux/userns"
+	"github.com/bailey-dev/bailey/internal/sandbox"
+)
+
+// A root caller is never mapped into a sandbox: to the kernel it would be host
+// root there, able to write /proc/sys without one capability. Its sandboxes
+// run as an id that owns nothing, each as one of its own, and the files of the
+// caller are shown to that id through an id-mapped mount (docs/adr/0008).
+//
+// unusedBase starts a range far above what distributions, systemd and
+// subordinate id files give out (systemd's UIDS-GIDS page; login.defs).
+const unusedBase = 0x70000000
+
+type ids struct{ UID, GID int }
+
+// hostIDs are the ids of the sandbox's processes on the host.
+func hostIDs(cfg Config) ids {
+	if cfg.Caller.UID != 0 {
+		return ids{cfg.Caller.UID, cfg.Caller.GID}
+	}
+	n := UnusedID(cfg.Spec.ID)
+	return ids{n, n}
+}
+
+// UnusedID is the host id of a root caller's sandbox: 24 bits of its random
+// id above unusedBase.
+func UnusedID(id bailey.SandboxID) int {
+	n := 0
+	for _, c := range strings.TrimPrefix(string(id), "sbx_") {
+		n = (n*16 + strings.IndexRune("0123456789abcdef", c)) & 0xffffff
+	}
+	return unusedBase + n
+}
+
+type owner struct{ uid, gid int }
+
+// preparer opens the sources of mounts with root's rights, so that the helper
+// need not reach them.
+type preparer struct {
+	cfg  *Config
+	maps map[owner]*os.File
+}
+
+func (p *preparer) open(m bailey.Mount) (*os.File, error) {
+	f, err := mount.Clone(m.Source)
+	if err != nil {
+		return nil, err
+	}
+	attr := Restrict(m)
+	if p.belongsToCaller(m) {
+		if attr.IDMap, err = p.idMap(m.Source); err != nil {
+			return nil, err
+		}
+	}
+	if err := mount.SetAttr(f, attr); err != nil {
+		if attr.IDMap != nil {
+			return nil, bailey.WrapError(bailey.Unsupported, "map the ids of "+m.Source, err,
+				"its file system cannot be id-mapped (needs ext4, xfs, btrfs, f2fs or tmpfs, or Linux 6.x for others); run bailey as an ordinary user")
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// belongsToCaller holds for what is the caller's own: the workspace and what
+// lies in the home. The system's folders keep their owners, so that files
+// which only root may read stay unreadable.
+func (p *preparer) belongsToCaller(m bailey.Mount) bool {
+	return m.Writable || (p.cfg.Caller.Home != "" && sandbox.Within(m.Source, p.cfg.Caller.Home))
+}
+
+func (p *preparer) idMap(source string) (*os.File, error) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(source, &st); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", source, err)
+	}
+	o := owner{int(st.Uid), int(st.Gid)}
+	if f, ok := p.maps[o]; ok {
+		return f, nil
+	}
+	seen := hostIDs(*p.cfg)
+	f, err := userns.MapFD(o.uid, seen.UID, o.gid, seen.GID)
+	if err != nil {
+		return nil, err
+	}
+	p.maps[o] = f
+	return f, nil
+}

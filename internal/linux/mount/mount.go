@@ -1,0 +1,137 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attr says how a mount is restricted. The zero value restricts nothing.
+type Attr struct {
+	ReadOnly bool
+	NoSuid   bool
+	NoDev    bool
+	NoExec   bool
+	IDMap    *os.File // a user namespace whose map is applied; nil for none
+}
+
+// Clone makes a detached copy of the mount tree at path, submounts included.
+// No symbolic link in the last component is followed. The caller closes the
+// file; an unattached clone goes away with it.
+func Clone(path string) (*os.File, error) {
+	return clone(path, unix.AT_RECURSIVE)
+}
+
+// CloneTop is Clone without submounts. It needs the mount to have none that
+// the kernel has locked.
+func CloneTop(path string) (*os.File, error) {
+	return clone(path, 0)
+}
+
+func clone(path string, extra uint) (*os.File, error) {
+	flags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW) | extra
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
+	if err != nil {
+		return nil, fmt.Errorf("clone mount %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// SetAttr applies a to the mount tree behind f, submounts included.
+func SetAttr(f *os.File, a Attr) error {
+	return setAttr(f, a, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+}
+
+func setAttr(f *os.File, a Attr, flags uint) error {
+	var ma unix.MountAttr
+	if a.ReadOnly {
+		ma.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if a.NoSuid {
+		ma.Attr_set |= unix.MOUNT_ATTR_NOSUID
+	}
+	if a.NoDev {
+		ma.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
+	if a.NoExec {
+		ma.Attr_set |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if a.IDMap != nil {
+		ma.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		ma.Userns_fd = uint64(a.IDMap.Fd())
+	}
+	if ma.Attr_set == 0 {
+		return nil
+	}
+	if err := unix.MountSetattr(int(f.Fd()), "", flags, &ma); err != nil {
+		return fmt.Errorf("set attributes of mount %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// Attach puts the detached mount f at target. The last component of target is
+// not followed if it is a symbolic link: the mount covers the link itself.
+func Attach(f *os.File, target string) error {
+	err := unix.MoveMount(int(f.Fd()), "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("attach mount at %s: %w", target, err)
+	}
+	return nil
+}
+
+// Tmpfs mounts a memory file system at target. opts is the kernel's option
+// string, such as "size=64m,mode=0700"; it is always nosuid and nodev.
+func Tmpfs(target, opts string) error {
+	if err := unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, opts); err != nil {
+		return fmt.Errorf("mount tmpfs at %s: %w", target, err)
+	}
+	return nil
+}
+
+// Proc mounts the process file system of the caller's PID namespace.
+func Proc(target string) error {
+	if err := unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount proc at %s: %w", target, err)
+	}
+	return nil
+}
+
+// Private stops mounts and unmounts from propagating to or from the caller's
+// mount namespace.
+func Private() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make / private: %w", err)
+	}
+	return nil
+}
+
+// Pivot makes dir, a mount point, the root of the caller's mount namespace
+// and detaches everything that was there before.
+func Pivot(dir string) error {
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("enter new root %s: %w", dir, err)
+	}
+	// pivot_root(".", ".") stacks the old root on the new one, so that no
+	// folder for it is needed (pivot_root(2), NOTES).
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot root to %s: %w", dir, err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach old root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// Supported reports why this kernel cannot do what the package needs, or nil.
+func Supported() error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLOEXEC)
+	if errors.Is(err, unix.ENOSYS) {
+		return errors.New("kernel has no open_tree (needs Linux 5.12)")
+	}
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	return unix.Close(fd)
+}

@@ -1,0 +1,121 @@
+package ocispec
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/bailey-dev/bailey/internal/sandbox"
+)
+
+// Staged says where the helper has put what the specification names.
+type Staged struct {
+	Root      string   // the generated root file system
+	Sources   []string // one for each of Spec.Mounts, same order
+	First     string   // the first process's binary
+	Private   string   // the folder of private copies; empty if there are none
+	NetworkNS string   // path of the network namespace; empty for none
+	FileBytes int64    // RLIMIT_FSIZE; 0 leaves it out
+}
+
+// Build returns the OCI specification of one sandbox.
+func Build(s *sandbox.Spec, st Staged) (*specs.Spec, error) {
+	if len(st.Sources) != len(s.Mounts) {
+		return nil, fmt.Errorf("stage %d mounts: have %d sources", len(s.Mounts), len(st.Sources))
+	}
+	id := []specs.LinuxIDMapping{{ContainerID: uint32(s.UID), HostID: uint32(s.UID), Size: 1}}
+	gid := []specs.LinuxIDMapping{{ContainerID: uint32(s.GID), HostID: uint32(s.GID), Size: 1}}
+	return &specs.Spec{
+		Version:  "1.1.0",
+		Hostname: s.Hostname,
+		Process:  process(s, st),
+		Root:     &specs.Root{Path: st.Root, Readonly: true},
+		Mounts:   mounts(s, st),
+		Linux: &specs.Linux{
+			Namespaces:  namespaces(st),
+			UIDMappings: id,
+			GIDMappings: gid,
+			Seccomp:     Seccomp(),
+		},
+	}, nil
+}
+
+func process(s *sandbox.Spec, st Staged) *specs.Process {
+	none := []string{}
+	rlimits := []specs.POSIXRlimit{
+		{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
+		limit("RLIMIT_NPROC", s.Limits.Processes),
+		limit("RLIMIT_NOFILE", s.Limits.OpenFiles),
+	}
+	if st.FileBytes > 0 {
+		rlimits = append(rlimits, limit("RLIMIT_FSIZE", st.FileBytes))
+	}
+	return &specs.Process{
+		User:            specs.User{UID: uint32(s.UID), GID: uint32(s.GID)},
+		Args:            s.FirstArgs,
+		Env:             []string{}, // the command's environment travels over the wire
+		Cwd:             "/",
+		NoNewPrivileges: true,
+		Capabilities: &specs.LinuxCapabilities{
+			Bounding: none, Effective: none, Inheritable: none, Permitted: none, Ambient: none,
+		},
+		Rlimits: rlimits,
+	}
+}
+
+func limit(name string, n int64) specs.POSIXRlimit {
+	return specs.POSIXRlimit{Type: name, Hard: uint64(n), Soft: uint64(n)}
+}
+
+func namespaces(st Staged) []specs.LinuxNamespace {
+	return []specs.LinuxNamespace{
+		{Type: specs.PIDNamespace},
+		{Type: specs.IPCNamespace},
+		{Type: specs.UTSNamespace},
+		{Type: specs.MountNamespace},
+		{Type: specs.UserNamespace},
+		{Type: specs.NetworkNamespace, Path: st.NetworkNS},
+	}
+}
+
+func mounts(s *sandbox.Spec, st Staged) []specs.Mount {
+	ms := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
+	}
+	if st.Private != "" {
+		ms = append(ms, specs.Mount{
+			Destination: sandbox.ShadowDir, Type: "bind", Source: st.Private,
+			Options: []string{"rbind", "rw", "nosuid", "nodev"},
+		})
+	}
+	var own []specs.Mount
+	for _, t := range s.Tmpfs {
+		own = append(own, specs.Mount{
+			Destination: t.Target, Type: "tmpfs", Source: "tmpfs",
+			Options: []string{
+				"nosuid", "nodev", fmt.Sprintf("mode=%04o", t.Mode.Perm()|sticky(t.Mode)),
+				fmt.Sprintf("size=%d", t.Bytes), fmt.Sprintf("uid=%d", s.UID), fmt.Sprintf("gid=%d", s.GID),
+			},
+		})
+	}
+	for i, m := range s.Mounts {
+		opts := []string{"rbind", "nosuid", "nodev", "ro"}
+		if m.Writable {
+			opts[3] = "rw"
+		}
+		if m.Dcache > 0 {
+			opts = append(opts, fmt.Sprintf("dcache=%d", m.Dcache))
+		}
+		own = append(own, specs.Mount{Destination: m.Target, Type: "bind", Source: st.Sources[i], Options: opts})
+	}
+	// A mount must come after the one it lies in, whatever the caller's order.
+	sort.SliceStable(own, func(i, j int) bool {
+		return strings.Count(own[i].Destination, "/") < strings.Count(own[j].Destination, "/")
+	})
+	return append(ms, own...)
+}

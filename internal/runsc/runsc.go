@@ -1,0 +1,65 @@
+package runsc
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Argv0 is the name under which the binary runs as gVisor's runtime. gVisor
+// names its own children "runsc-sandbox", "runsc-gofer" and so on.
+const Argv0 = "runsc"
+
+// IsRuntime reports whether a process started with this argv[0] is gVisor's:
+// our own start, one of gVisor's children, or one of its re-executions of
+// /proc/self/exe (umount helper). The last would hang a sandbox for ever if
+// it ran bailey's own command line instead.
+func IsRuntime(argv0 string) bool {
+	base := argv0[strings.LastIndexByte(argv0, '/')+1:]
+	return strings.HasPrefix(base, Argv0) || argv0 == "/proc/self/exe"
+}
+
+// Config is what differs from sandbox to sandbox.
+type Config struct {
+	ID       bailey.SandboxID
+	Root     string // state folder, on a tmpfs of the helper
+	Bundle   string // folder of config.json, on the same tmpfs
+	Net      bailey.NetMode
+	WireFD   int    // descriptor of this process given to the first process
+	GuestFD  int    // its number there
+	DebugLog string // folder for gVisor's own logs; empty for none
+}
+
+// RunArgs returns the arguments of one `runsc run`, argv[0] included.
+//
+// --file-access-mounts=shared: edits by the host must be seen.
+// --overlay2=root:memory: the root file system's changes never reach the host.
+// --host-uds stays at its default none: a socket that happens to lie in the
+// workspace must not become a way out.
+func RunArgs(c Config) []string {
+	args := []string{
+		Argv0,
+		"--root=" + c.Root,
+		"--platform=systrap",
+		"--directfs=true",
+		"--overlay2=root:memory",
+		"--file-access-mounts=shared",
+		"--ignore-cgroups",
+		"--host-settings=ignore",
+		"--oci-seccomp",
+		"--sidecar-usage-policy=DEFAULT",
+	}
+	if c.Net == bailey.NetNone {
+		args = append(args, "--network=none")
+	} else {
+		args = append(args, "--network=sandbox", "--gvisor-gro")
+	}
+	if c.DebugLog != "" {
+		args = append(args, "--debug", "--debug-log="+c.DebugLog+"/")
+	}
+	return append(args, "run",
+		"--bundle="+c.Bundle,
+		"--pass-fd="+strconv.Itoa(c.WireFD)+":"+strconv.Itoa(c.GuestFD),
+		string(c.ID))
+}

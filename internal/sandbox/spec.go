@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Spec is everything an engine is told about the sandbox it makes. It is a
+// closed list: no field names a runtime flag, a capability or a namespace.
+// It never holds the command, its environment or a secret; those go to the
+// sandbox's first process over the wire.
+type Spec struct {
+	ID        bailey.SandboxID `json:"id"`
+	Hostname  string           `json:"hostname"`
+	UID       int              `json:"uid"` // inside; never 0
+	GID       int              `json:"gid"` // inside; never 0
+	Net       bailey.NetMode   `json:"net"`
+	Mounts    []bailey.Mount   `json:"mounts"`
+	Tmpfs     []bailey.Tmpfs   `json:"tmpfs"`
+	Files     []bailey.File    `json:"files"` // of the root file system
+	Links     []bailey.Link    `json:"links"`
+	Shadows   []bailey.Shadow  `json:"shadows"`
+	GitDirs   []string         `json:"git_dirs"` // git directories inside writable mounts, kept from being moved away
+	Limits    bailey.Limits    `json:"limits"`
+	FirstArgs []string         `json:"first_args"` // argv of the first process, whose binary is mounted at FirstPath
+}
+
+// FirstPath is where the first process's binary is mounted inside.
+const FirstPath = "/.bailey/bailey"
+
+// ShadowDir is the folder inside that holds the private copies.
+const ShadowDir = "/.bailey/private"
+
+// Validate reports the first thing in s that no engine may accept.
+func (s *Spec) Validate() error {
+	if !s.ID.Valid() {
+		return fmt.Errorf("sandbox id %q is not valid", s.ID)
+	}
+	if s.UID <= 0 || s.GID <= 0 {
+		return fmt.Errorf("sandbox id map: uid %d, gid %d: neither may be 0", s.UID, s.GID)
+	}
+	for _, m := range s.Mounts {
+		if err := cleanAbs(m.Source); err != nil {
+			return fmt.Errorf("mount source: %w", err)
+		}
+		if err := cleanAbs(m.Target); err != nil {
+			return fmt.Errorf("mount target: %w", err)
+		}
+	}
+	for _, f := range s.Files {
+		if err := cleanAbs(f.Path); err != nil {
+			return fmt.Errorf("generated file: %w", err)
+		}
+	}
+	for _, sh := range s.Shadows {
+		if err := cleanAbs(sh.Path); err != nil {
+			return fmt.Errorf("private copy: %w", err)
+		}
+		if s.WritableMount(sh.Path) < 0 {
+			return fmt.Errorf("private copy %s: not inside a writable mount", sh.Path)
+		}
+	}
+	return nil
+}
+
+// WritableMount returns the index of the innermost writable mount whose
+// target holds p, or -1.
+func (s *Spec) WritableMount(p string) int {
+	best := -1
+	for i, m := range s.Mounts {
+		if !m.Writable || !Within(p, m.Target) {
+			continue
+		}
+		if best < 0 || len(m.Target) > len(s.Mounts[best].Target) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Within reports whether the clean absolute path p is dir or lies below it.
+func Within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
+func cleanAbs(p string) error {
+	if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0) {
+		return fmt.Errorf("path %q is not absolute and clean", p)
+	}
+	return nil
+}
