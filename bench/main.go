@@ -152,20 +152,30 @@ func (l *lab) prepare(ctx context.Context, o options) error {
 	}
 	l.env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=")
 	if o.as != "" {
-		if l.cred, err = credential(o.as); err != nil {
+		if err := l.become(o.as, l.work, home); err != nil {
 			return err
-		}
-		if l.bailey, err = copyProgram(l.bailey, l.dir); err != nil { // a checkout may be closed to others
-			return err
-		}
-		for _, d := range []string{l.work, home} {
-			if err := os.Chown(d, int(l.cred.Uid), int(l.cred.Gid)); err != nil {
-				return err
-			}
 		}
 	}
 	_, err = l.output(ctx, contender{name: "git init", argv: []string{"git", "init", "-q", "."}, dir: l.work})
 	return err
+}
+
+// become makes the lab fit for another user: the program where they may run
+// it, since a checkout may be closed to others, and the folders theirs.
+func (l *lab) become(name string, folders ...string) error {
+	var err error
+	if l.cred, err = credential(name); err != nil {
+		return err
+	}
+	if l.bailey, err = copyProgram(l.bailey, l.dir); err != nil {
+		return err
+	}
+	for _, d := range folders {
+		if err := os.Chown(d, int(l.cred.Uid), int(l.cred.Gid)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *lab) close() {

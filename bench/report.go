@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -120,8 +119,8 @@ func machine(l *lab) string {
 		}
 	}
 	kernel := "unknown"
-	if out, err := exec.Command("uname", "-r").Output(); err == nil {
-		kernel = strings.TrimSpace(string(out))
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		kernel = strings.TrimSpace(string(release))
 	}
 	var info syscall.Sysinfo_t
 	_ = syscall.Sysinfo(&info)
