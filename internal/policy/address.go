@@ -82,13 +82,13 @@ var ranges = sync.OnceValue(func() []addressRange {
 		// outside 2000::/3, of which nothing is handed out to hosts.
 		{"::/128", ClassThisNetwork},
 		{"::1/128", ClassLoopback},
-		{"::/96", ClassTranslated},          // IPv4-compatible, RFC 4291 §2.5.5.1
+		{"::/96", ClassTranslated},           // IPv4-compatible, RFC 4291 §2.5.5.1
 		{"::ffff:0:0:0/96", ClassTranslated}, // IPv4-translated, RFC 2765
-		{"64:ff9b::/96", ClassTranslated},   // NAT64, RFC 6052
-		{"64:ff9b:1::/48", ClassTranslated}, // local NAT64, RFC 8215
-		{"100::/64", ClassProtocol},         // discard-only, RFC 6666
-		{"100:0:0:1::/64", ClassProtocol},   // dummy prefix, RFC 9780
-		{"2001::/32", ClassTranslated},      // Teredo, RFC 4380
+		{"64:ff9b::/96", ClassTranslated},    // NAT64, RFC 6052
+		{"64:ff9b:1::/48", ClassTranslated},  // local NAT64, RFC 8215
+		{"100::/64", ClassProtocol},          // discard-only, RFC 6666
+		{"100:0:0:1::/64", ClassProtocol},    // dummy prefix, RFC 9780
+		{"2001::/32", ClassTranslated},       // Teredo, RFC 4380
 		{"2001:2::/48", ClassBenchmarking},
 		{"2001::/23", ClassProtocol}, // with PCP, TURN, AMT, AS112, ORCHID, drone ids
 		{"2001:db8::/32", ClassDocumentation},

@@ -161,6 +161,11 @@ func operatorName(s string) (string, error) {
 	if isPlainASCII(s) && !strings.Contains(lowerASCII(s), "xn--") {
 		return NormalizeName(s)
 	}
+	for label := range strings.SplitSeq(lowerASCII(s), ".") {
+		if strings.HasPrefix(label, "xn--") && !isPlainASCII(label) {
+			return "", fmt.Errorf("%w: the label %q is half punycode", ErrNotHostname, label) // idna repairs it silently
+		}
+	}
 	mapped, err := idna.Lookup.ToASCII(s)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotHostname, err)
