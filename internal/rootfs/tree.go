@@ -1,0 +1,150 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// maxLinks is how many symbolic links one path may go through, as in the
+// kernel (path_resolution(7)).
+const maxLinks = 40
+
+// stickyAll is the mode of a temporary folder that everybody may write to.
+const stickyAll = fs.ModeSticky | 0o777
+
+// hiddenBytes is the size of the empty memory file system that covers a
+// folder which a toolchain's mount would show and should not.
+const hiddenBytes = 4096
+
+// errLoop is what resolving a path through too many links ends with.
+var errLoop = errors.New("too many symbolic links")
+
+// tree is the host's file system. Paths are absolute and clean, as the host
+// names them; dir is where its root folder lies ("" in use). One tree serves
+// one look at the host: folders once seen to be no links are remembered.
+type tree struct {
+	dir     string
+	folders map[string]bool
+}
+
+func newTree(dir string) tree {
+	if dir == "/" {
+		dir = ""
+	}
+	return tree{dir: dir, folders: make(map[string]bool)}
+}
+
+// host returns where a path of the tree really is.
+func (t tree) host(path string) string { return t.dir + path }
+
+func (t tree) lstat(path string) (fs.FileInfo, error) { return os.Lstat(t.host(path)) }
+
+// isDir reports whether path itself is a folder, without following a link.
+func (t tree) isDir(path string) bool {
+	if t.folders[path] {
+		return true
+	}
+	info, err := t.lstat(path)
+	return err == nil && info.IsDir()
+}
+
+// isFile reports whether path itself is a regular file.
+func (t tree) isFile(path string) bool {
+	info, err := t.lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// exists reports whether path itself is there, whatever it is.
+func (t tree) exists(path string) bool {
+	_, err := t.lstat(path)
+	return err == nil
+}
+
+// resolve returns the path that p names once every symbolic link on the way
+// is followed inside the tree, and those links in the order they were met.
+func (t tree) resolve(p string) (real string, links []bailey.Link, err error) {
+	rest, real := strings.Split(strings.Trim(filepath.Clean(p), "/"), "/"), "/"
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			real = filepath.Dir(real)
+			continue
+		}
+		next := strings.TrimSuffix(real, "/") + "/" + name
+		if t.folders[next] {
+			real = next
+			continue
+		}
+		info, err := t.lstat(next)
+		if err != nil {
+			return "", links, fmt.Errorf("resolve %s: %w", p, err)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			if info.IsDir() {
+				t.folders[next] = true
+			}
+			real = next
+			continue
+		}
+		target, err := os.Readlink(t.host(next))
+		if err != nil {
+			return "", links, fmt.Errorf("resolve %s: %w", p, err)
+		}
+		if links = append(links, bailey.Link{Path: next, Target: target}); len(links) > maxLinks {
+			return "", links, fmt.Errorf("resolve %s: %w", p, errLoop)
+		}
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return real, links, nil
+}
+
+// read returns the regular file at path; one longer than limit, or one that
+// misses a permission bit of need, is an error. The file is checked after it
+// is opened, so that a pipe put in its place does not hang.
+func (t tree) read(path string, limit int64, need fs.FileMode) ([]byte, error) {
+	f, err := os.OpenFile(t.host(path), os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open file: %w", err)
+	}
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("stat file: %w", err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() || mode&need != need || info.Size() > limit {
+		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
+	}
+	buf := make([]byte, info.Size()) // one that grows meanwhile is cut: it was this long when it was asked for
+	n, err := io.ReadFull(f, buf)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	return buf[:n], nil
+}
+
+// head returns the first bytes of a file, fewer than n if it is shorter, and
+// nothing if it cannot be read.
+func (t tree) head(path string, n int) []byte {
+	f, err := os.OpenFile(t.host(path), os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	buf := make([]byte, n)
+	got, _ := io.ReadFull(f, buf) // a short file is what ErrUnexpectedEOF says here
+	return buf[:got]
+}
