@@ -170,6 +170,9 @@ func operatorName(s string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotHostname, err)
 	}
+	if again, err := idna.Lookup.ToASCII(mapped); err != nil || again != mapped {
+		return "", fmt.Errorf("%w: %q has no stable punycode form", ErrNotHostname, s) // such as invalid UTF-8
+	}
 	return NormalizeName(mapped)
 }
 
