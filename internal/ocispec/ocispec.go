@@ -15,9 +15,20 @@ type Staged struct {
 	Root      string   // the generated root file system
 	Sources   []string // one for each of Spec.Mounts, same order
 	First     string   // the first process's binary
-	Private   string   // the folder of private copies; empty if there are none
+	Binds     []Bind   // what the helper adds: private copies, guarded git directories
 	NetworkNS string   // path of the network namespace; empty for none
 	FileBytes int64    // RLIMIT_FSIZE; 0 leaves it out
+}
+
+// Bind is a mount that the helper has composed.
+type Bind struct {
+	Source   string
+	Target   string
+	Writable bool
+	// Guarded serves the mount through gVisor's file server instead of direct
+	// descriptors. Only then does the host's kernel see a mount point inside
+	// it as one, and refuse to unlink or rename it (docs/adr/0005).
+	Guarded bool
 }
 
 // Build returns the OCI specification of one sandbox.
@@ -28,11 +39,12 @@ func Build(s *sandbox.Spec, st Staged) (*specs.Spec, error) {
 	id := []specs.LinuxIDMapping{{ContainerID: uint32(s.UID), HostID: uint32(s.UID), Size: 1}}
 	gid := []specs.LinuxIDMapping{{ContainerID: uint32(s.GID), HostID: uint32(s.GID), Size: 1}}
 	return &specs.Spec{
-		Version:  "1.1.0",
-		Hostname: s.Hostname,
-		Process:  process(s, st),
-		Root:     &specs.Root{Path: st.Root, Readonly: true},
-		Mounts:   mounts(s, st),
+		Version:     "1.1.0",
+		Hostname:    s.Hostname,
+		Process:     process(s, st),
+		Root:        &specs.Root{Path: st.Root, Readonly: true},
+		Mounts:      mounts(s, st),
+		Annotations: hints(st),
 		Linux: &specs.Linux{
 			Namespaces:  namespaces(st),
 			UIDMappings: id,
@@ -87,12 +99,6 @@ func mounts(s *sandbox.Spec, st Staged) []specs.Mount {
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
 	}
-	if st.Private != "" {
-		ms = append(ms, specs.Mount{
-			Destination: sandbox.ShadowDir, Type: "bind", Source: st.Private,
-			Options: []string{"rbind", "rw", "nosuid", "nodev"},
-		})
-	}
 	var own []specs.Mount
 	for _, t := range s.Tmpfs {
 		own = append(own, specs.Mount{
@@ -104,18 +110,41 @@ func mounts(s *sandbox.Spec, st Staged) []specs.Mount {
 		})
 	}
 	for i, m := range s.Mounts {
-		opts := []string{"rbind", "nosuid", "nodev", "ro"}
-		if m.Writable {
-			opts[3] = "rw"
-		}
+		opts := bindOptions(m.Writable)
 		if m.Dcache > 0 {
 			opts = append(opts, fmt.Sprintf("dcache=%d", m.Dcache))
 		}
 		own = append(own, specs.Mount{Destination: m.Target, Type: "bind", Source: st.Sources[i], Options: opts})
+	}
+	for _, b := range st.Binds {
+		own = append(own, specs.Mount{Destination: b.Target, Type: "bind", Source: b.Source, Options: bindOptions(b.Writable)})
 	}
 	// A mount must come after the one it lies in, whatever the caller's order.
 	sort.SliceStable(own, func(i, j int) bool {
 		return strings.Count(own[i].Destination, "/") < strings.Count(own[j].Destination, "/")
 	})
 	return append(ms, own...)
+}
+
+func bindOptions(writable bool) []string {
+	if writable {
+		return []string{"rbind", "nosuid", "nodev", "rw"}
+	}
+	return []string{"rbind", "nosuid", "nodev", "ro"}
+}
+
+// hints are gVisor's annotations on mounts (runsc/boot/mount_hints.go).
+func hints(st Staged) map[string]string {
+	h := map[string]string{}
+	for i, b := range st.Binds {
+		if !b.Guarded {
+			continue
+		}
+		prefix := fmt.Sprintf("dev.gvisor.spec.mount.guarded%d.", i)
+		h[prefix+"source"] = b.Source
+		h[prefix+"type"] = "bind"
+		h[prefix+"share"] = "shared"
+		h[prefix+"directfs"] = "off"
+	}
+	return h
 }

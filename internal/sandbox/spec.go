@@ -23,7 +23,7 @@ type Spec struct {
 	Files     []bailey.File    `json:"files"` // of the root file system
 	Links     []bailey.Link    `json:"links"`
 	Shadows   []bailey.Shadow  `json:"shadows"`
-	GitDirs   []string         `json:"git_dirs"` // git directories inside writable mounts, kept from being moved away
+	GitDirs   []string         `json:"git_dirs"` // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
 	Limits    bailey.Limits    `json:"limits"`
 	FirstArgs []string         `json:"first_args"` // argv of the first process, whose binary is mounted at FirstPath
 }

@@ -154,7 +154,7 @@ func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
 		return layerError("gvisor", err, "")
 	}
 	_ = wire.Close() // the parent's end must see the end of the sandbox
-	private := openPrivate(st)
+	private := openPrivate(s)
 	report(control, local.Report{Event: local.Started}, private...)
 	go watchParent(control, cmd.Process)
 	if err := userns.DropAll(); err != nil {
@@ -175,11 +175,11 @@ func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
 
 // openPrivate returns a descriptor of the folder of private copies: it keeps
 // them readable for the parent after this namespace is gone.
-func openPrivate(st *ocispec.Staged) []int {
-	if st.Private == "" {
+func openPrivate(s *local.Settings) []int {
+	if len(s.Spec.Shadows) == 0 {
 		return nil
 	}
-	fd, err := unix.Open(st.Private, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(privateDir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

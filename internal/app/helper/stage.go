@@ -27,6 +27,7 @@ const (
 	sourceDir  = "/mnt"
 	privateDir = "/private"
 	linkDir    = "/links"
+	gitDir     = "/git"
 	bundleDir  = "/bundle"
 	stateDir   = "/state"
 	netnsFile  = "/netns"
@@ -61,7 +62,7 @@ func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	if err := mount.Tmpfs(stageDir, "mode=0700,size=256m"); err != nil {
 		return nil, err
 	}
-	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
+	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, gitDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
 		if err := os.Mkdir(stageDir+d, 0o755); err != nil {
 			return nil, err
 		}
@@ -183,46 +184,69 @@ func skeleton(s *sandbox.Spec) error {
 }
 
 // privateCopies puts the sandbox's own copies over the paths of the workspace
-// that the host keeps for itself (docs/adr/0005).
+// that the host keeps for itself (docs/adr/0005). A git directory becomes a
+// mount of its own, composed here; a copy outside of any is mounted by gVisor.
 func privateCopies(s *sandbox.Spec, st *ocispec.Staged) error {
-	for _, dir := range s.GitDirs {
-		if err := pinInPlace(s, dir); err != nil {
+	for i, dir := range s.GitDirs {
+		target := filepath.Join(gitDir, strconv.Itoa(i))
+		if err := os.Mkdir(target, 0o755); err != nil {
 			return err
 		}
+		if err := bindOver(stagedPath(s, dir), target); err != nil {
+			return fmt.Errorf("git directory %s: %w", dir, err)
+		}
+		st.Binds = append(st.Binds, ocispec.Bind{Source: target, Target: dir, Writable: true, Guarded: true})
 	}
 	for i, sh := range s.Shadows {
-		copyPath := filepath.Join(privateDir, strconv.Itoa(i))
-		if err := writeCopy(copyPath, sh); err != nil {
-			return err
-		}
-		target := stagedPath(s, sh.Path)
-		var err error
-		if sh.Dir {
-			err = bindOver(copyPath, target)
-		} else {
-			err = linkOver(i, target)
-		}
-		if err != nil {
+		if err := privateCopy(s, st, i, sh); err != nil {
 			return fmt.Errorf("private copy of %s: %w", sh.Path, err)
 		}
 	}
 	if len(s.Shadows) > 0 {
-		st.Private = privateDir
+		st.Binds = append(st.Binds, ocispec.Bind{Source: privateDir, Target: sandbox.ShadowDir, Writable: true})
 	}
 	return nil
+}
+
+func privateCopy(s *sandbox.Spec, st *ocispec.Staged, i int, sh bailey.Shadow) error {
+	copyPath := filepath.Join(privateDir, strconv.Itoa(i))
+	if err := writeCopy(copyPath, sh); err != nil {
+		return err
+	}
+	k := innermost(s.GitDirs, sh.Path)
+	switch {
+	case k < 0 && sh.Dir:
+		st.Binds = append(st.Binds, ocispec.Bind{Source: copyPath, Target: sh.Path, Writable: true})
+		return nil
+	case k < 0:
+		// A pointer such as a worktree's .git file: nothing inside has a reason to
+		// change it, so its copy is read-only.
+		file := filepath.Join(copyPath, filepath.Base(sh.Path))
+		st.Binds = append(st.Binds, ocispec.Bind{Source: file, Target: sh.Path})
+		return nil
+	}
+	target := filepath.Join(gitDir, strconv.Itoa(k), strings.TrimPrefix(sh.Path, s.GitDirs[k]))
+	if sh.Dir {
+		return bindOver(copyPath, target)
+	}
+	return linkOver(i, target)
+}
+
+// innermost returns the index of the longest of dirs that holds p, or -1.
+func innermost(dirs []string, p string) int {
+	best := -1
+	for i, d := range dirs {
+		if sandbox.Within(p, d) && (best < 0 || len(d) > len(dirs[best])) {
+			best = i
+		}
+	}
+	return best
 }
 
 // stagedPath is where a path of the sandbox lies in the helper.
 func stagedPath(s *sandbox.Spec, p string) string {
 	i := s.WritableMount(p)
 	return filepath.Join(sourceDir, strconv.Itoa(i), strings.TrimPrefix(p, s.Mounts[i].Target))
-}
-
-// pinInPlace makes a folder a mount point of itself, so that it cannot be
-// renamed away and replaced.
-func pinInPlace(s *sandbox.Spec, dir string) error {
-	p := stagedPath(s, dir)
-	return bindOver(p, p)
 }
 
 func bindOver(source, target string) error {
