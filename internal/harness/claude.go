@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"encoding/json"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// claude is Claude Code, @anthropic-ai/claude-code. Tried with 2.1.332.
+func claude() agent {
+	return agent{
+		name:     "claude",
+		title:    "Claude Code",
+		install:  "npm install -g @anthropic-ai/claude-code",
+		wrapper:  "@anthropic-ai/claude-code",
+		bins:     []string{"bin/claude.exe"},
+		native:   []string{".local/bin/claude", ".claude/local/claude"},
+		keys:     []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+		baseURLs: []string{"ANTHROPIC_BASE_URL"},
+		platform: func(arch string, musl bool) []program {
+			pkg := "@anthropic-ai/claude-code-linux-" + npmArch(arch)
+			if musl {
+				pkg += "-musl"
+			}
+			return []program{{pkg, "claude"}}
+		},
+		settings: claudeSettings,
+	}
+}
+
+func claudeSettings(h Host, p *Preset) {
+	p.Allow = []string{"api.anthropic.com:443"}
+	p.Env = []string{
+		// No telemetry, error reports, update checks, release notes: nothing
+		// but the model API is asked for.
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"DISABLE_AUTOUPDATER=1",
+		// Its own word for "the folder is in a sandbox": it does not ask
+		// whether the workspace is to be trusted.
+		"CLAUDE_CODE_SANDBOXED=1",
+	}
+	state := map[string]any{
+		"hasCompletedOnboarding":        true,
+		"lastOnboardingVersion":         "99.0.0",
+		"autoUpdates":                   false,
+		"hasSeenTasksHint":              true,
+		"bypassPermissionsModeAccepted": true,
+		"projects": map[string]any{h.Workspace: map[string]any{
+			"hasTrustDialogAccepted":        true,
+			"hasCompletedProjectOnboarding": true,
+		}},
+	}
+	if key := h.Env["ANTHROPIC_API_KEY"]; key != "" {
+		// A first start asks whether a key from the environment is to be used;
+		// naming it with --env was the answer. It is remembered by its last
+		// twenty characters. The file lives and dies on the sandbox's tmpfs.
+		state["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
+	}
+	settings := map[string]any{
+		// The sandbox is the boundary, so inside it nothing asks; a
+		// --permission-mode that is given is stronger.
+		"permissions":                       map[string]any{"defaultMode": "bypassPermissions"},
+		"skipDangerousModePermissionPrompt": true,
+		"skipWebFetchPreflight":             true, // it would ask a host that no rule names
+	}
+	p.Files = []bailey.File{
+		jsonFile(Home+"/.claude.json", state),
+		jsonFile(Home+"/.claude/settings.json", settings),
+	}
+}
+
+// jsonFile is a generated file that only the agent's user reads. The value is
+// made of maps, strings and booleans, which always encode.
+func jsonFile(path string, v any) bailey.File {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("bug: generated settings do not encode: " + err.Error())
+	}
+	return bailey.File{Path: path, Mode: 0o600, Data: append(data, '\n')}
+}

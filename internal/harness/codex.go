@@ -1,0 +1,127 @@
+package harness
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// codex is Codex CLI, @openai/codex. Tried with 0.171.0.
+func codex() agent {
+	return agent{
+		name:     "codex",
+		title:    "Codex",
+		install:  "npm install -g @openai/codex",
+		wrapper:  "@openai/codex",
+		keys:     []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
+		baseURLs: []string{"OPENAI_BASE_URL"},
+		platform: func(arch string, _ bool) []program {
+			triple := "x86_64-unknown-linux-musl"
+			if arch == "arm64" {
+				triple = "aarch64-unknown-linux-musl"
+			}
+			file := "vendor/" + triple + "/bin/codex"
+			return []program{
+				{"@openai/codex-linux-" + npmArch(arch), file},
+				{"@openai/codex", file},
+			}
+		},
+		root:     codexRoot,
+		settings: codexSettings,
+	}
+}
+
+// codexRoot is the folder with the helpers (rg, the code host) beside bin.
+func codexRoot(f Files, program string) string {
+	dir := path.Dir(program)
+	root := path.Dir(dir)
+	if path.Base(dir) != "bin" {
+		return ""
+	}
+	for _, mark := range []string{"codex-package.json", "codex-resources", "codex-path"} {
+		if exists(f, path.Join(root, mark)) {
+			return root
+		}
+	}
+	return ""
+}
+
+func codexSettings(h Host, p *Preset) {
+	p.Allow = []string{"api.openai.com:443"}
+	var b strings.Builder
+	b.WriteString(`# Made by bailey for this run.
+# The sandbox is the boundary: Codex's own cannot nest in it, and nobody need be
+# asked. Flags and the project's configuration are stronger.
+sandbox_mode = "danger-full-access"
+approval_policy = "never"
+check_for_update_on_startup = false
+cli_auth_credentials_store = "file"
+`)
+	base := h.Env["OPENAI_BASE_URL"]
+	if base == "" {
+		base = "https://api.openai.com/v1"
+	}
+	key := ""
+	for _, k := range []string{"OPENAI_API_KEY", "CODEX_API_KEY"} {
+		if h.has(k) && key == "" {
+			key = k
+		}
+	}
+	if key != "" {
+		// The built-in provider would ask for a login; this one takes the key
+		// from the variable that was named, which stays out of the file.
+		b.WriteString("model_provider = \"openai-key\"\n")
+	}
+	b.WriteString(`
+[analytics]
+enabled = false
+
+[otel]
+metrics_exporter = "none"
+
+[feedback]
+enabled = false
+
+[features]
+plugins = false
+apps = false
+
+[notice]
+hide_full_access_warning = true
+`)
+	if key != "" {
+		fmt.Fprintf(&b, `
+[model_providers.openai-key]
+name = "OpenAI"
+base_url = %s
+env_key = %s
+wire_api = "responses"
+supports_websockets = false
+`, tomlString(base), tomlString(key))
+	}
+	if h.Workspace != "" {
+		fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"trusted\"\n", tomlString(h.Workspace))
+	}
+	p.Files = []bailey.File{{Path: Home + "/.codex/config.toml", Mode: 0o600, Data: []byte(b.String())}}
+}
+
+// tomlString quotes a text as a TOML basic string (TOML 1.0, "String").
+func tomlString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

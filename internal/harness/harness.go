@@ -1,0 +1,132 @@
+package harness
+
+import (
+	"fmt"
+	"io/fs"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Home is the home folder inside every sandbox.
+const Home = "/home/agent"
+
+// Files is how Find looks at the host's disk. OS is the real one.
+type Files interface {
+	// Stat follows symbolic links.
+	Stat(path string) (fs.FileInfo, error)
+	// EvalSymlinks returns the path without any symbolic link in it.
+	EvalSymlinks(path string) (string, error)
+	// ReadDir lists a folder by name.
+	ReadDir(path string) ([]fs.DirEntry, error)
+	// Head returns up to n first bytes of a file.
+	Head(path string, n int) ([]byte, error)
+}
+
+// Host is what Find may know of the machine and of the run.
+type Host struct {
+	Arch      string            // as runtime.GOARCH
+	Home      string            // of the caller; absolute, or empty if there is none
+	Path      []string          // the folders of the caller's PATH, in order
+	Workspace string            // absolute; where the agent will work
+	Env       map[string]string // what was passed with --env and --env-file, names to values
+	Files     Files
+}
+
+// Preset is everything that an agent needs in a sandbox.
+type Preset struct {
+	Name    string         // as asked for
+	Argv    []string       // the program and what precedes the user's own arguments
+	Mounts  []bailey.Mount // read-only; empty if the agent lies under /usr or in the workspace
+	Env     []string       // NAME=VALUE, nothing secret; the user's own --env is stronger
+	Files   []bailey.File  // under Home, which is a tmpfs of the sandbox
+	Allow   []string       // rules as --allow takes them: the agent's own API hosts
+	Notes   []string       // sentences for the header of the run
+	PathDir string         // the folder inside that holds the agent's program, for PATH
+}
+
+// Names lists the agents known by name, sorted.
+func Names() []string { return []string{"claude", "codex", "opencode"} }
+
+// Known reports whether a preset has that name.
+func Known(name string) bool { return slices.Contains(Names(), name) }
+
+// Find looks for an installed agent and says what it needs. An agent that is
+// not installed is a *bailey.Error of kind NotFound whose hint installs it; an
+// unknown name is one of kind Invalid.
+func Find(name string, h Host) (Preset, error) {
+	var a agent
+	switch name {
+	case "claude":
+		a = claude()
+	case "codex":
+		a = codex()
+	case "opencode":
+		a = opencode()
+	default:
+		return Preset{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown agent %q", name),
+			"known agents: "+strings.Join(Names(), ", "))
+	}
+	inst, ok := locate(a, h)
+	if !ok {
+		return Preset{}, bailey.NewError(bailey.NotFound,
+			fmt.Sprintf("%s (%s) is not installed for this user", a.name, a.title),
+			"install it with: "+a.install)
+	}
+	p := Preset{Name: a.name, Argv: inst.argv, Mounts: inst.mounts, PathDir: inst.dir}
+	a.settings(h, &p)
+	p.Notes = append(p.Notes, baseURLNotes(a, h)...)
+	if len(a.keys) > 0 && !slices.ContainsFunc(a.keys, h.has) {
+		p.Notes = append(p.Notes, fmt.Sprintf("no key for %s was passed: add --env %s", a.title, a.keys[0]))
+	}
+	return p, nil
+}
+
+// has reports whether a variable was passed with a value.
+func (h Host) has(name string) bool { return h.Env[name] != "" }
+
+// baseURLNotes tells of each base URL that was passed and whose host is not
+// the agent's own: naming a URL does not allow its host.
+func baseURLNotes(a agent, h Host) []string {
+	var notes []string
+	for _, name := range a.baseURLs {
+		if !h.has(name) {
+			continue
+		}
+		u, err := url.Parse(h.Env[name])
+		if err != nil || u.Host == "" {
+			notes = append(notes, fmt.Sprintf("%s is not a URL with a host", name))
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s points to %s: it is reached only if --allow names it", name, u.Host))
+	}
+	return notes
+}
+
+// agent is the data of one preset.
+type agent struct {
+	name     string // of the preset and of its command
+	title    string // for people
+	install  string // the command that installs it
+	wrapper  string // its npm package
+	bins     []string
+	native   []string // paths below the home folder where its own installer puts it
+	keys     []string // variables it takes a key from, the usual first
+	baseURLs []string // variables that move its API elsewhere
+	// platform lists the npm packages that may hold its program, best first,
+	// each with the path of the program in it.
+	platform func(arch string, musl bool) []program
+	// root is the folder that must be seen for a program to work; empty means
+	// the program alone.
+	root func(f Files, program string) string
+	// settings adds env, files, rules and notes.
+	settings func(h Host, p *Preset)
+}
+
+// program is a file in an npm package.
+type program struct {
+	pkg  string
+	file string
+}

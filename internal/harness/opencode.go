@@ -1,0 +1,100 @@
+package harness
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// opencodeProvider is a model provider that opencode knows by itself.
+type opencodeProvider struct {
+	key     string // the variable that switches it on
+	host    string
+	name    string // in opencode's configuration
+	baseURL string // the variable that moves it; empty if there is none
+}
+
+func opencodeProviders() []opencodeProvider {
+	return []opencodeProvider{
+		{"ANTHROPIC_API_KEY", "api.anthropic.com", "anthropic", "ANTHROPIC_BASE_URL"},
+		{"OPENAI_API_KEY", "api.openai.com", "openai", "OPENAI_BASE_URL"},
+		{"GEMINI_API_KEY", "generativelanguage.googleapis.com", "google", ""},
+		{"GOOGLE_GENERATIVE_AI_API_KEY", "generativelanguage.googleapis.com", "google", ""},
+		{"OPENROUTER_API_KEY", "openrouter.ai", "openrouter", ""},
+		{"GROQ_API_KEY", "api.groq.com", "groq", ""},
+		{"MISTRAL_API_KEY", "api.mistral.ai", "mistral", ""},
+		{"DEEPSEEK_API_KEY", "api.deepseek.com", "deepseek", ""},
+		{"XAI_API_KEY", "api.x.ai", "xai", ""},
+		{"OPENCODE_API_KEY", "opencode.ai", "opencode", ""},
+	}
+}
+
+// opencode is opencode-ai. Tried with 1.18.33.
+func opencode() agent {
+	keys := []string{}
+	for _, p := range opencodeProviders() {
+		keys = append(keys, p.key)
+	}
+	return agent{
+		name:     "opencode",
+		title:    "opencode",
+		install:  "npm install -g opencode-ai",
+		wrapper:  "opencode-ai",
+		bins:     []string{"bin/opencode.exe"},
+		native:   []string{".opencode/bin/opencode"},
+		keys:     keys,
+		baseURLs: []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"},
+		platform: func(arch string, musl bool) []program {
+			pkg := "opencode-linux-" + npmArch(arch)
+			suffix := ""
+			if musl {
+				suffix = "-musl"
+			}
+			return []program{{pkg + suffix, "bin/opencode"}, {pkg + "-baseline" + suffix, "bin/opencode"}}
+		},
+		settings: opencodeSettings,
+	}
+}
+
+func opencodeSettings(h Host, p *Preset) {
+	p.Env = []string{
+		"OPENCODE_DISABLE_AUTOUPDATE=1",
+		"OPENCODE_DISABLE_MODELS_FETCH=1",
+		"OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		"OPENCODE_DISABLE_SHARE=1",
+	}
+	config := map[string]any{
+		"$schema":    "https://opencode.ai/config.json",
+		"autoupdate": false,
+		"share":      "disabled",
+		// The sandbox is the boundary, so inside it nothing asks. A project's
+		// own opencode.json is stronger.
+		"permission": "allow",
+	}
+	providers := map[string]any{}
+	for _, pr := range opencodeProviders() {
+		if !h.has(pr.key) {
+			continue
+		}
+		p.Allow = append(p.Allow, pr.host+":443")
+		if pr.baseURL != "" && h.has(pr.baseURL) {
+			providers[pr.name] = map[string]any{"options": map[string]any{"baseURL": versioned(h.Env[pr.baseURL])}}
+		}
+	}
+	if len(providers) > 0 {
+		config["provider"] = providers
+	}
+	p.Files = []bailey.File{jsonFile(Home+"/.config/opencode/opencode.json", config)}
+}
+
+// versioned adds the /v1 that opencode wants in a base URL and that the
+// variable, as Anthropic's own clients read it, does not have.
+func versioned(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || strings.Trim(u.Path, "/") != "" {
+		return base
+	}
+	return strings.TrimSuffix(base, "/") + "/v1"
+}

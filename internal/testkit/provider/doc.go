@@ -1,0 +1,13 @@
+// Package provider is a scripted model server for tests: it speaks Anthropic
+// Messages, OpenAI Responses and OpenAI Chat Completions well enough for real
+// coding agents to work against it, tells them turn by turn which tools to
+// call, and records every request and every tool's result.
+//
+// A [Server] is an http.Handler: a test serves it over HTTP or TLS, under any
+// name. It never thinks, never calls out, and may be imported by tests only.
+//
+// The script is not consumed by counting requests. Which turn comes next is
+// read from the results that the request carries, so a retry, a side request
+// (a title, a probe, a summary) or a second agent on the same server changes
+// nothing.
+package provider

@@ -1,0 +1,164 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// tool is one that the agent offered.
+type tool struct {
+	Name      string
+	Namespace string // of the Responses dialect; empty mostly
+	Custom    bool   // takes free text instead of a JSON object
+}
+
+// toolCall is a call in the words of the agent's own tools.
+type toolCall struct {
+	ID        string
+	Name      string
+	Namespace string
+	Custom    bool
+	Input     string // a JSON object, or free text if Custom
+}
+
+type toolbox []tool
+
+func (b toolbox) find(name string) (tool, bool) {
+	for _, t := range b {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return tool{}, false
+}
+
+// shells are the names agents give the tool that runs a command line.
+func shells() []string {
+	return []string{"Bash", "bash", "exec_command", "shell_command", "exec", "run_shell_command"}
+}
+
+// canWork reports whether the agent offered a shell: every working request of
+// a coding agent does, and no side request.
+func (b toolbox) canWork() bool {
+	for _, name := range shells() {
+		if _, ok := b.find(name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// call puts a scripted call in the words of the tools on offer.
+func (b toolbox) call(id string, c Call) (toolCall, error) {
+	switch c.Kind {
+	case KindShell:
+		return b.shell(id, c.Command)
+	case KindRead:
+		if tc, ok := b.object(id, "Read", map[string]any{"file_path": c.Path}); ok {
+			return tc, nil
+		}
+		if tc, ok := b.object(id, "read", map[string]any{"filePath": c.Path}); ok {
+			return tc, nil
+		}
+		return b.shell(id, "cat "+quote(c.Path))
+	case KindEdit:
+		if tc, ok := b.object(id, "Edit", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}); ok {
+			return tc, nil
+		}
+		if tc, ok := b.object(id, "edit", map[string]any{"filePath": c.Path, "oldString": c.Old, "newString": c.New}); ok {
+			return tc, nil
+		}
+		return b.patch(id, "*** Update File: "+c.Path+"\n@@\n"+prefix("-", c.Old)+prefix("+", c.New))
+	case KindWrite:
+		if tc, ok := b.object(id, "Write", map[string]any{"file_path": c.Path, "content": c.New}); ok {
+			return tc, nil
+		}
+		if tc, ok := b.object(id, "write", map[string]any{"filePath": c.Path, "content": c.New}); ok {
+			return tc, nil
+		}
+		return b.patch(id, "*** Add File: "+c.Path+"\n"+prefix("+", c.New))
+	}
+	return toolCall{}, fmt.Errorf("script has a call of unknown kind %d", c.Kind)
+}
+
+func (b toolbox) shell(id, command string) (toolCall, error) {
+	const why = "scripted"
+	for _, try := range []struct {
+		name string
+		args map[string]any
+	}{
+		{"Bash", map[string]any{"command": command, "description": why}},
+		{"bash", map[string]any{"command": command, "description": why}},
+		{"exec_command", map[string]any{"cmd": command, "yield_time_ms": 30000}},
+		{"shell_command", map[string]any{"command": command}},
+		{"run_shell_command", map[string]any{"command": command, "description": why}},
+	} {
+		if tc, ok := b.object(id, try.name, try.args); ok {
+			return tc, nil
+		}
+	}
+	return b.script(id, "exec_command", map[string]any{"cmd": command, "yield_time_ms": 30000})
+}
+
+// patch uses the agent's tool for patches: Codex's takes free text, opencode's
+// an object with the same text.
+func (b toolbox) patch(id, hunk string) (toolCall, error) {
+	text := "*** Begin Patch\n" + hunk + "*** End Patch\n"
+	t, ok := b.find("apply_patch")
+	switch {
+	case ok && t.Custom:
+		return toolCall{ID: id, Name: t.Name, Namespace: t.Namespace, Custom: true, Input: text}, nil
+	case ok:
+		tc, _ := b.object(id, "apply_patch", map[string]any{"patchText": text})
+		return tc, nil
+	}
+	return b.script(id, "apply_patch", text)
+}
+
+// script calls a tool from the JavaScript cell that Codex offers to the newer
+// models instead of the tools themselves.
+func (b toolbox) script(id, name string, arg any) (toolCall, error) {
+	t, ok := b.find("exec")
+	if !ok {
+		return toolCall{}, fmt.Errorf("agent offers no tool for %s; it offers %s", name, b)
+	}
+	j, err := json.Marshal(arg)
+	if err != nil {
+		return toolCall{}, fmt.Errorf("encode argument of %s: %w", name, err)
+	}
+	code := fmt.Sprintf("const r = await tools.%s(%s);\ntext(typeof r === 'string' ? r : JSON.stringify(r));\n", name, j)
+	return toolCall{ID: id, Name: t.Name, Namespace: t.Namespace, Custom: t.Custom, Input: code}, nil
+}
+
+func (b toolbox) object(id, name string, args map[string]any) (toolCall, bool) {
+	t, ok := b.find(name)
+	if !ok || t.Custom {
+		return toolCall{}, false
+	}
+	j, err := json.Marshal(args)
+	if err != nil {
+		return toolCall{}, false
+	}
+	return toolCall{ID: id, Name: t.Name, Namespace: t.Namespace, Input: string(j)}, true
+}
+
+// String lists the names, for messages.
+func (b toolbox) String() string {
+	names := make([]string, len(b))
+	for i, t := range b {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// prefix puts a sign before each line and ends the last.
+func prefix(sign, text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		b.WriteString(sign + line + "\n")
+	}
+	return b.String()
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
