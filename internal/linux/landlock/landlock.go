@@ -23,7 +23,8 @@ func Level() int {
 // below the given folders; paths that do not exist are passed over. Nothing
 // can be written or executed, no TCP port bound, and (from ABI 6 on) no
 // abstract Unix socket reached and no signal sent out of the domain. TCP
-// connections and UDP are not touched. It cannot be undone.
+// connections, UDP and multipath TCP (which Landlock does not see) are not
+// touched. It cannot be undone.
 //
 // It also sets no-new-privileges on all threads, which Landlock requires.
 func Confine(files, folders []string) error {

@@ -1,6 +1,7 @@
 package landlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,7 +53,9 @@ func confined(dir, host string) int {
 	if err == nil {
 		_ = c.Close()
 	}
-	_, err = net.Listen("tcp4", "127.0.0.1:0")
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // Landlock does not see multipath TCP
+	_, err = plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	report("bind", err)
 	report("signal", unix.Kill(os.Getppid(), 0))
 	var lim unix.Rlimit
