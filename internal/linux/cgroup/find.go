@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -191,13 +192,21 @@ func delegated(h hierarchy, hint string) (string, error) {
 // writable reports whether the caller may write better, or, if that does not
 // exist, dir.
 func writable(dir, better string) error {
+	err := unix.ENOENT
 	if better != "" {
-		if _, err := os.Stat(better); err == nil {
-			dir = better
-		}
+		err = access(better)
 	}
-	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS); err != nil {
+	if err == unix.ENOENT { // it may also have been removed just now
+		err = access(dir)
+	}
+	if err != 0 {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
+}
+
+func access(dir string) syscall.Errno {
+	err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS)
+	errno, _ := errors.AsType[syscall.Errno](err)
+	return errno
 }
