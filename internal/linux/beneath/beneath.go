@@ -1,0 +1,196 @@
+package beneath
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrStrange is the cause of a refusal to read what is not a plain file or
+// folder, is too long, or has too many entries.
+var ErrStrange = errors.New("not a plain file or folder of a usual size")
+
+// noLinks is how every path is resolved.
+const noLinks = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
+// Info is what statx(2) tells of one file, link or folder itself.
+type Info struct {
+	Mode     fs.FileMode // type and permission bits
+	Size     int64
+	UID, GID int
+	Dev, Ino uint64
+	Changed  time.Time // ctime: contents, name or mode
+	Born     time.Time // zero where the file system does not keep it
+}
+
+// Same reports whether both describe one file.
+func (i Info) Same(o Info) bool { return i.Dev == o.Dev && i.Ino == o.Ino }
+
+// Dir opens the folder at an absolute path that has no symbolic link in it.
+// The caller closes it.
+func Dir(path string) (*os.File, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("open folder %s: %w", path, fs.ErrInvalid)
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Mode: 0, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return nil, fmt.Errorf("open folder %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Sub opens the folder at rel below dir. The caller closes it.
+func Sub(dir *os.File, rel string) (*os.File, error) {
+	return open(dir, rel, unix.O_PATH|unix.O_DIRECTORY, 0)
+}
+
+// Lstat describes what is at rel below dir, a symbolic link as itself. An
+// empty rel is dir.
+func Lstat(dir *os.File, rel string) (Info, error) {
+	if rel == "" {
+		return stat(dir)
+	}
+	f, err := open(dir, rel, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer func() { _ = f.Close() }() // O_PATH: nothing to lose
+	return stat(f)
+}
+
+// ReadFile returns the regular file at rel below dir. A file longer than
+// limit, or anything that is no regular file, is ErrStrange.
+func ReadFile(dir *os.File, rel string, limit int64) ([]byte, Info, error) {
+	f, err := open(dir, rel, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	info, err := stat(f)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	if !info.Mode.IsRegular() || info.Size > limit {
+		return nil, info, fmt.Errorf("read %s: %w", rel, ErrStrange)
+	}
+	buf := make([]byte, info.Size) // what is added meanwhile is not read
+	n, err := io.ReadFull(f, buf)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, info, fmt.Errorf("read %s: %w", rel, err)
+	}
+	return buf[:n], info, nil
+}
+
+// Entry is one name in a folder and its type, as the folder tells it.
+type Entry struct {
+	Name string
+	Type fs.FileMode
+}
+
+// ReadDir returns the entries of the folder at rel below dir, sorted by name.
+// More than limit of them is ErrStrange, with the first limit returned.
+func ReadDir(dir *os.File, rel string, limit int) ([]Entry, error) {
+	return readDir(dir, rel, limit, 0)
+}
+
+// ReadDirSameDevice is ReadDir that does not cross into another mount.
+func ReadDirSameDevice(dir *os.File, rel string, limit int) ([]Entry, error) {
+	return readDir(dir, rel, limit, unix.RESOLVE_NO_XDEV)
+}
+
+func readDir(dir *os.File, rel string, limit int, resolve uint64) ([]Entry, error) {
+	if rel == "" {
+		rel = "."
+	}
+	f, err := open(dir, rel, unix.O_RDONLY|unix.O_DIRECTORY, resolve)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	list, err := f.ReadDir(limit + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read folder %s: %w", rel, err)
+	}
+	entries := make([]Entry, 0, len(list))
+	for _, e := range list {
+		entries = append(entries, Entry{Name: e.Name(), Type: e.Type()})
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	if len(entries) > limit {
+		return entries[:limit], fmt.Errorf("read folder %s: more than %d entries: %w", rel, limit, ErrStrange)
+	}
+	return entries, nil
+}
+
+// Writable reports whether the caller may make files in dir.
+func Writable(dir *os.File) bool {
+	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
+}
+
+func open(dir *os.File, rel string, flags int, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Mode: 0, Resolve: noLinks | resolve}
+	fd, err := openat2(int(dir.Fd()), rel, &how)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", rel, err)
+	}
+	return os.NewFile(uintptr(fd), rel), nil
+}
+
+// openat2 tries again when a rename elsewhere disturbed the look-up
+// (openat2(2), EAGAIN) or a signal came.
+func openat2(dirfd int, path string, how *unix.OpenHow) (int, error) {
+	const tries = 32
+	for i := 0; ; i++ {
+		fd, err := unix.Openat2(dirfd, path, how)
+		if i < tries && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) {
+			continue
+		}
+		return fd, err //nolint:wrapcheck // the callers name the path
+	}
+}
+
+func stat(f *os.File) (Info, error) {
+	const mask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
+	var s unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, mask, &s); err != nil {
+		return Info{}, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	info := Info{
+		Mode: fileMode(s.Mode), Size: int64(min(s.Size, 1<<62)), UID: int(s.Uid), GID: int(s.Gid),
+		Dev: unix.Mkdev(s.Dev_major, s.Dev_minor), Ino: s.Ino, Changed: moment(s.Ctime), Born: time.Time{},
+	}
+	if s.Mask&unix.STATX_BTIME != 0 {
+		info.Born = moment(s.Btime)
+	}
+	return info, nil
+}
+
+func moment(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
+
+func fileMode(m uint16) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	default:
+		mode |= fs.ModeDevice
+	}
+	return mode
+}

@@ -1,0 +1,9 @@
+// Package beneath reads and removes files below a folder that somebody
+// hostile may write to at the same time. Every path is resolved by the kernel
+// with openat2(2): no symbolic link is followed anywhere, nothing leaves the
+// folder, and what is read is checked on the descriptor it is read from. A
+// kernel without openat2 (before Linux 5.6) gets an error, never a fallback.
+//
+// It decides nothing about which files matter. internal/gitdata and
+// internal/workspace use it.
+package beneath

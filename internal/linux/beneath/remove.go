@@ -1,0 +1,169 @@
+package beneath
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove removes what is at rel below dir: a file, a link, or a folder with
+// all that is in it, whatever its depth and modes. It never follows a link
+// and never crosses into another mount. At most budget entries are removed;
+// then it stops with ErrStrange and the rest stays. A rel that is not there
+// is fs.ErrNotExist.
+func Remove(dir *os.File, rel string, budget int) error {
+	parent, err := Sub(dir, filepath.Dir(rel))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = parent.Close() }() // O_PATH: nothing to lose
+	r := remover{parent: parent, name: filepath.Base(rel), left: budget, moved: 0}
+	return r.run()
+}
+
+// remover empties a folder without ever going down more than one level: a
+// folder in it that is not empty is moved up beside it first. So a tree of any
+// depth needs three descriptors.
+type remover struct {
+	parent *os.File
+	name   string
+	left   int
+	moved  int
+}
+
+func (r *remover) run() error {
+	err := unlink(r.parent, r.name)
+	if err == nil || !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	for {
+		progress, err := r.pass()
+		if err != nil {
+			return err
+		}
+		err = unlink(r.parent, r.name)
+		if err == nil || !progress || !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+	}
+}
+
+// pass removes what it can of the top folder's entries and moves the contents
+// of folders in it up. It reports whether anything was done.
+func (r *remover) pass() (bool, error) {
+	top, err := r.open(r.parent, r.name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = top.Close() }() // read only: nothing to lose
+	progress := false
+	for {
+		list, err := top.ReadDir(256)
+		for _, e := range list {
+			if r.left--; r.left < 0 {
+				return progress, fmt.Errorf("remove %s: %w", r.name, ErrStrange)
+			}
+			err := unlink(top, e.Name())
+			if errors.Is(err, unix.ENOTEMPTY) {
+				err = r.lift(top, e.Name())
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return progress, err
+			}
+			progress = true
+		}
+		if errors.Is(err, io.EOF) {
+			return progress, nil
+		}
+		if err != nil {
+			return progress, fmt.Errorf("remove %s: %w", r.name, err)
+		}
+	}
+}
+
+// lift empties the folder name in top: what cannot be removed at once is moved
+// into top under a fresh name, for the next pass.
+func (r *remover) lift(top *os.File, name string) error {
+	sub, err := r.open(top, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Close() }() // read only: nothing to lose
+	for {
+		list, err := sub.ReadDir(256)
+		for _, e := range list {
+			if r.left--; r.left < 0 {
+				return fmt.Errorf("remove %s: %w", r.name, ErrStrange)
+			}
+			err := unlink(sub, e.Name())
+			if errors.Is(err, unix.ENOTEMPTY) {
+				err = r.move(sub, e.Name(), top)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return unlink(top, name)
+		}
+		if err != nil {
+			return fmt.Errorf("remove %s: %w", r.name, err)
+		}
+	}
+}
+
+func (r *remover) move(from *os.File, name string, to *os.File) error {
+	sub, err := r.open(from, name) // makes it writable, which moving a folder needs
+	if err != nil {
+		return err
+	}
+	_ = sub.Close() // read only: nothing to lose
+	for {
+		r.moved++
+		err := unix.Renameat2(int(from.Fd()), name, int(to.Fd()), ".removed-"+strconv.Itoa(r.moved), unix.RENAME_NOREPLACE)
+		if !errors.Is(err, unix.EEXIST) {
+			if err != nil {
+				return fmt.Errorf("move %s: %w", name, err)
+			}
+			return nil
+		}
+	}
+}
+
+// open opens a folder for reading and gives its owner every right to it.
+func (r *remover) open(dir *os.File, name string) (*os.File, error) {
+	const resolve = noLinks | unix.RESOLVE_NO_XDEV
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: 0, Resolve: resolve}
+	fd, err := openat2(int(dir.Fd()), name, &how)
+	if err != nil {
+		return nil, fmt.Errorf("open folder %s: %w", name, err)
+	}
+	path := os.NewFile(uintptr(fd), name)
+	defer func() { _ = path.Close() }()                                      // O_PATH: nothing to lose
+	_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", path.Fd()), unix.S_IRWXU) // if it cannot be, the open says so
+	how.Flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fd, err = openat2(int(path.Fd()), ".", &how)
+	if err != nil {
+		return nil, fmt.Errorf("open folder %s: %w", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// unlink removes a file, link or empty folder. A folder that is not empty is
+// ENOTEMPTY.
+func unlink(dir *os.File, name string) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
+}
