@@ -1,0 +1,166 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// Resolver finds the IPv4 addresses of a normalised name. An error that wraps
+// ErrNotFound says there are none.
+type Resolver interface {
+	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
+}
+
+// Recorder takes an event. It is called from many goroutines and may block.
+type Recorder interface {
+	Record(ev bailey.Event)
+}
+
+// Config is what a Responder needs; every field.
+type Config struct {
+	Sandbox  bailey.SandboxID
+	Policy   policy.Policy
+	Resolver Resolver
+	Recorder Recorder
+	Pins     *Pins
+	Now      func() time.Time
+}
+
+// Responder answers the questions of one sandbox.
+type Responder struct {
+	cfg     Config
+	rate    bucket
+	repeats repeats
+	slots   chan struct{} // questions being answered
+}
+
+// Bounds of a Responder: an install of a large project stays far below them,
+// a flood does not get further.
+const (
+	maxQuestions = 64 // at once
+	questionRate = 200
+	questionPeak = 1000
+)
+
+// New makes a Responder; nothing runs until Run.
+func New(cfg Config) *Responder {
+	return &Responder{
+		cfg:     cfg,
+		rate:    bucket{perSecond: questionRate, burst: questionPeak},
+		repeats: repeats{},
+		slots:   make(chan struct{}, maxQuestions),
+	}
+}
+
+// answer returns the bytes to send back for a packet, or nil for none.
+func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
+	if !r.rate.take(r.cfg.Now()) {
+		return nil
+	}
+	q, refusal := readQuery(packet)
+	if q.msg == nil {
+		return refusal
+	}
+	name, err := policy.NormalizeName(q.name)
+	if err != nil {
+		return r.refuseName(q, err)
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return q.localhost() // RFC 6761 §6.3: the sandbox's own loopback
+	}
+	d := policy.Decide(r.cfg.Policy, policy.Request{
+		Protocol: policy.ProtocolDNS, Host: name, Addr: netip.Addr{}, Port: 0,
+	})
+	if d.Verdict != bailey.Allow {
+		r.record(name, d)
+		return q.reply(dns.RcodeNameError)
+	}
+	if q.kind != dns.TypeA {
+		return q.reply(dns.RcodeSuccess)
+	}
+	return r.resolve(ctx, q, name, d)
+}
+
+func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.Decision) []byte {
+	addrs, err := r.cfg.Resolver.Lookup(ctx, name)
+	if err != nil {
+		rcode := dns.RcodeServerFailure
+		if errors.Is(err, ErrNotFound) {
+			rcode = dns.RcodeNameError
+		}
+		r.record(name, bailey.Decision{
+			Verdict: bailey.Deny, Rule: d.Rule, Reason: policy.ReasonUnresolved,
+			Detail: fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", name),
+		})
+		return q.reply(rcode)
+	}
+	for _, a := range addrs { // one bad address spoils the answer
+		if bad := policy.DecideAddr(r.cfg.Policy, d, a, 0); bad.Verdict != bailey.Allow {
+			bad.Detail = fmt.Sprintf("%s resolves to %s: %s", name, a, bad.Detail)
+			r.record(name, bad)
+			return q.reply(dns.RcodeNameError)
+		}
+	}
+	addrs = addrs[:min(len(addrs), maxAnswers)]
+	r.cfg.Pins.Add(name, addrs, r.cfg.Now())
+	r.record(name, d)
+	return q.reply(dns.RcodeSuccess, q.records(addrs)...)
+}
+
+// refuseName answers a name that is no host name. Underscores are the usual
+// case, of service records, and simply do not exist here; anything that needs
+// escaping is an attempt to be read in two ways.
+func (r *Responder) refuseName(q query, err error) []byte {
+	r.record(q.name, bailey.Decision{Verdict: bailey.Deny, Rule: "", Reason: policy.ReasonInvalidName, Detail: err.Error()})
+	if strings.ContainsAny(q.name, "\\ ") {
+		return q.reply(dns.RcodeFormatError)
+	}
+	return q.reply(dns.RcodeNameError)
+}
+
+func (q query) localhost() []byte {
+	if q.kind != dns.TypeA {
+		return q.reply(dns.RcodeSuccess)
+	}
+	return q.reply(dns.RcodeSuccess, q.records([]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})})...)
+}
+
+// records puts the addresses under the name that was asked for, whatever
+// aliases led to them: the identity of a connection stays that name.
+func (q query) records(addrs []netip.Addr) []dns.RR {
+	out := make([]dns.RR, 0, len(addrs))
+	for _, a := range addrs {
+		out = append(out, &dns.A{
+			Hdr: dns.RR_Header{Name: q.name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: answerTTL, Rdlength: 0},
+			A:   a.AsSlice(),
+		})
+	}
+	return out
+}
+
+func (r *Responder) record(host string, d bailey.Decision) {
+	now := r.cfg.Now()
+	if !r.repeats.first(repeatKey{host, d.Verdict.String(), d.Reason}, now) {
+		return
+	}
+	var ev bailey.Event
+	ev.Time = now
+	ev.Type = bailey.EventNetDecision
+	ev.Sandbox = r.cfg.Sandbox
+	ev.Protocol = policy.ProtocolDNS
+	ev.Host = host
+	ev.Verdict = d.Verdict.String()
+	ev.Rule = d.Rule
+	ev.Reason = d.Reason
+	ev.Message = d.Detail
+	r.cfg.Recorder.Record(ev)
+}
