@@ -1,0 +1,66 @@
+package config
+
+import (
+	"time"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Defaults of what one sandbox may use. docs/limits.md lists them.
+const (
+	DefaultMemory    = 4 << 30
+	DefaultProcesses = 512
+	DefaultOpenFiles = 4096
+	DefaultTmp       = 2 << 30
+	DefaultDisk      = 20 << 30
+	DefaultInodes    = 1_000_000
+)
+
+// LimitFlags are the limits as a person set them; zero is unset.
+type LimitFlags struct {
+	Memory  Bytes
+	CPUs    CPUs
+	PIDs    Count
+	NoFile  Count
+	TmpSize Bytes
+	Disk    Bytes
+	Inodes  Count
+	Timeout Duration
+}
+
+// Limits fills the defaults in. cpus and memory are what the machine has: a
+// default never exceeds three quarters of the memory, so that the host lives.
+func (f LimitFlags) Limits(cpus int, memory int64) bailey.Limits {
+	pick := func(set, def int64) int64 {
+		if set > 0 {
+			return set
+		}
+		return def
+	}
+	return bailey.Limits{
+		MemoryBytes: pick(int64(f.Memory), min(DefaultMemory, memory/4*3)),
+		MilliCPUs:   pick(int64(f.CPUs), int64(cpus)*1000),
+		Processes:   pick(int64(f.PIDs), DefaultProcesses),
+		OpenFiles:   pick(int64(f.NoFile), DefaultOpenFiles),
+		TmpBytes:    pick(int64(f.TmpSize), DefaultTmp),
+		DiskBytes:   pick(int64(f.Disk), DefaultDisk),
+		Inodes:      pick(int64(f.Inodes), DefaultInodes),
+		Timeout:     time.Duration(f.Timeout),
+	}
+}
+
+// minMemory is the least that a sandbox's own kernel starts and lives with.
+const minMemory = 64 << 20
+
+// Check reports a limit that no sandbox can start with.
+func Check(l bailey.Limits) error {
+	switch {
+	case l.MemoryBytes < minMemory:
+		return bailey.NewError(bailey.Invalid, "--memory: a sandbox needs at least 64M", "use --memory 512M or more")
+	case l.Processes < 16:
+		return bailey.NewError(bailey.Invalid, "--pids: a sandbox needs at least 16 (its first process has several threads)", "")
+	case l.OpenFiles < 32:
+		return bailey.NewError(bailey.Invalid, "--nofile: a sandbox needs at least 32", "")
+	}
+	return nil
+}

@@ -1,0 +1,317 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/peer"
+)
+
+const (
+	suffix      = ".sock"
+	answerAfter = 2 * time.Second // how long a holder may take to answer a question
+	maxRequest  = 64 << 10
+)
+
+// Op is what is asked of the holder of a sandbox.
+type Op string
+
+// The operations.
+const (
+	Status Op = "status" // answered with one Info
+	Stop   Op = "stop"   // answered with one Info when the end has begun
+	Exec   Op = "exec"   // after an empty answer the connection carries a session
+)
+
+type request struct {
+	Op Op `json:"op"`
+}
+
+type answer struct {
+	Info  *Info  `json:"info,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Info is what `bailey ps` shows of one sandbox.
+type Info struct {
+	Name      string           `json:"name"`
+	ID        bailey.SandboxID `json:"id"`
+	PID       int              `json:"pid"` // of the bailey process that holds it
+	Net       bailey.NetMode   `json:"net"`
+	Runtime   string           `json:"runtime"`
+	Started   time.Time        `json:"started"`
+	Workspace string           `json:"workspace"`
+	Command   []string         `json:"command"`
+	Status    string           `json:"status"` // creating, running, stopping
+	Helper    int              `json:"helper"` // pid of the sandbox's helper, for doctor
+}
+
+// Handler is what the holder of a sandbox does when asked.
+type Handler interface {
+	Info() Info
+	Stop()
+	Exec(conn net.Conn) // returns when the connection is done with
+}
+
+// Server answers for one sandbox.
+type Server struct {
+	path     string
+	listener *net.UnixListener
+	uid      int
+	wg       sync.WaitGroup
+}
+
+// Prepare makes the runtime folder: 0700, the caller's own.
+func Prepare(dir string, uid int) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return bailey.WrapError(bailey.Unavailable, "make the runtime folder", err, "set XDG_RUNTIME_DIR to a folder of yours")
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return bailey.WrapError(bailey.Unavailable, "look at the runtime folder", err, "")
+	}
+	if !fi.IsDir() || fi.Mode().Perm()&0o077 != 0 || ownerOf(fi) != uid {
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("runtime folder %s is not a private folder of user %d", dir, uid),
+			"remove it, or set XDG_RUNTIME_DIR to a folder of yours")
+	}
+	return nil
+}
+
+// Path is where the socket of the named sandbox is.
+func Path(dir, name string) string { return filepath.Join(dir, name+suffix) }
+
+// Listen claims the name. A socket whose holder is gone is taken over.
+func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
+	if err := Prepare(dir, uid); err != nil {
+		return nil, err
+	}
+	path := Path(dir, name)
+	l, err := listen(path)
+	if err != nil && errors.Is(err, errInUse) && !alive(ctx, path) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("remove stale socket: %w", err)
+		}
+		l, err = listen(path)
+	}
+	if errors.Is(err, errInUse) {
+		return nil, bailey.NewError(bailey.Conflict, fmt.Sprintf("a sandbox named %q is running", name), "choose another --name, or bailey stop "+name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Server{path: path, listener: l, uid: uid}, nil
+}
+
+// Serve answers until Close. It is given the handler once there is one.
+func (s *Server) Serve(h Handler) {
+	for {
+		c, err := s.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		s.wg.Go(func() { s.handle(c, h) })
+	}
+}
+
+func (s *Server) handle(c *net.UnixConn, h Handler) {
+	defer c.Close() //nolint:errcheck // the peer is done with it
+	if uid, err := peer.UID(c); err != nil || (uid != s.uid && uid != 0) {
+		return
+	}
+	req, err := readRequest(c)
+	if err != nil {
+		return
+	}
+	switch req.Op {
+	case Status:
+		info := h.Info()
+		_ = reply(c, answer{Info: &info})
+	case Stop:
+		h.Stop()
+		info := h.Info()
+		_ = reply(c, answer{Info: &info})
+	case Exec:
+		if reply(c, answer{}) == nil {
+			h.Exec(c)
+		}
+	default:
+		_ = reply(c, answer{Error: fmt.Sprintf("unknown operation %q", req.Op)})
+	}
+}
+
+// readRequest reads one line without reading past it: what follows belongs to
+// the session.
+func readRequest(c net.Conn) (request, error) {
+	var r request
+	line, err := readLine(c)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(line, &r)
+}
+
+func readLine(r io.Reader) ([]byte, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < maxRequest {
+		if _, err := io.ReadFull(r, one); err != nil {
+			return nil, err
+		}
+		if one[0] == '\n' {
+			return line, nil
+		}
+		line = append(line, one[0])
+	}
+	return nil, errors.New("line too long")
+}
+
+func reply(c net.Conn, a answer) error {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(append(b, '\n'))
+	return err
+}
+
+// Close lets go of the name.
+func (s *Server) Close() error {
+	err := s.listener.Close() // removes the socket
+	if rmErr := os.Remove(s.path); rmErr != nil && !errors.Is(rmErr, os.ErrNotExist) {
+		err = errors.Join(err, rmErr)
+	}
+	return err
+}
+
+// Ask sends one operation to the named sandbox and returns its answer. For
+// Exec the connection is returned open, ready for the session.
+func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
+	c, err := dial(ctx, Path(dir, name))
+	if err != nil {
+		return Info{}, nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
+	}
+	a, err := ask(c, op)
+	if err != nil || op != Exec {
+		err = errors.Join(err, c.Close())
+		c = nil
+	}
+	if err != nil {
+		return Info{}, nil, fmt.Errorf("ask sandbox %s: %w", name, err)
+	}
+	var info Info
+	if a.Info != nil {
+		info = *a.Info
+	}
+	if c == nil {
+		return info, nil, nil
+	}
+	return info, c, nil
+}
+
+func ask(c *net.UnixConn, op Op) (answer, error) {
+	var a answer
+	if uid, err := peer.UID(c); err != nil || (uid != os.Getuid() && uid != 0 && os.Getuid() != 0) {
+		return a, errors.New("the socket belongs to somebody else")
+	}
+	b, err := json.Marshal(request{Op: op})
+	if err != nil {
+		return a, err
+	}
+	if _, err := c.Write(append(b, '\n')); err != nil {
+		return a, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(answerAfter)); err != nil {
+		return a, err
+	}
+	line, err := readLine(c)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return a, err
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, c.SetReadDeadline(time.Time{})
+}
+
+// List returns the sandboxes of a runtime folder that answer, oldest first.
+func List(ctx context.Context, dir string) ([]Info, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		infos []Info
+	)
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		wg.Go(func() {
+			info, _, err := Ask(ctx, dir, name, Status)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			infos = append(infos, info)
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })
+	return infos, nil
+}
+
+func alive(ctx context.Context, path string) bool {
+	c, err := dial(ctx, path)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+func dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	d := net.Dialer{Timeout: answerAfter}
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.New("not a unix socket"), c.Close())
+	}
+	return u, nil
+}
+
+var errInUse = errors.New("name in use")
+
+func listen(path string) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		if isInUse(err) {
+			return nil, errInUse
+		}
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return l, nil
+}
