@@ -35,6 +35,7 @@ func claudeSettings(h Host, p *Preset) {
 		// but the model API is asked for.
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL=1",
 		// Its own word for "the folder is in a sandbox": it does not ask
 		// whether the workspace is to be trusted.
 		"CLAUDE_CODE_SANDBOXED=1",

@@ -50,6 +50,7 @@ func codexRoot(f Files, program string) string {
 
 func codexSettings(h Host, p *Preset) {
 	p.Allow = []string{"api.openai.com:443"}
+	p.Quiet = []string{"raw.githubusercontent.com"} // an announcement, in a terminal; no switch turns it off
 	var b strings.Builder
 	b.WriteString(`# Made by bailey for this run.
 # The sandbox is the boundary: Codex's own cannot nest in it, and nobody need be
@@ -88,8 +89,12 @@ enabled = false
 plugins = false
 apps = false
 
+[tui]
+show_tooltips = false
+
 [notice]
 hide_full_access_warning = true
+hide_rate_limit_model_nudge = true
 `)
 	if key != "" {
 		fmt.Fprintf(&b, `

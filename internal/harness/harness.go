@@ -43,6 +43,7 @@ type Preset struct {
 	Env     []string       // NAME=VALUE, nothing secret; the user's own --env is stronger
 	Files   []bailey.File  // under Home, which is a tmpfs of the sandbox
 	Allow   []string       // rules as --allow takes them: the agent's own API hosts
+	Quiet   []string       // hosts it tries by itself and does without: a denial of one needs no word
 	Notes   []string       // sentences for the header of the run
 	PathDir string         // the folder inside that holds the agent's program, for PATH
 }

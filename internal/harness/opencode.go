@@ -86,7 +86,17 @@ func opencodeSettings(h Host, p *Preset) {
 	if len(providers) > 0 {
 		config["provider"] = providers
 	}
-	p.Files = []bailey.File{jsonFile(Home+"/.config/opencode/opencode.json", config)}
+	const dir = Home + "/.config/opencode/"
+	p.Files = []bailey.File{
+		jsonFile(dir+"opencode.json", config),
+		// At each start opencode installs its plugin library from the npm
+		// registry into its configuration folder, unless the lock file there
+		// has it and node_modules exists. No plugin of this folder needs it.
+		jsonFile(dir+"package-lock.json", map[string]any{"lockfileVersion": 3, "packages": map[string]any{
+			"": map[string]any{"dependencies": map[string]any{"@opencode-ai/plugin": "*"}},
+		}}),
+		{Path: dir + "node_modules/.keep", Mode: 0o600},
+	}
 }
 
 // versioned adds the /v1 that opencode wants in a base URL and that the

@@ -27,11 +27,17 @@ func (responses) parse(body []byte) (ask, error) {
 		Stream bool              `json:"stream"`
 		Tools  []responsesTool   `json:"tools"`
 		Input  []json.RawMessage `json:"input"`
+		Text   struct {
+			Format struct {
+				Type string `json:"type"`
+			} `json:"format"`
+		} `json:"text"`
 	}
 	if err := json.Unmarshal(body, &req); err != nil {
 		return ask{}, fmt.Errorf("read responses request: %w", err)
 	}
 	a := ask{Model: req.Model, Stream: req.Stream, Results: map[string]Result{}}
+	a.Form = req.Text.Format.Type == "json_schema"
 	a.Tools = collectTools(a.Tools, "", req.Tools, 0)
 	for _, raw := range req.Input {
 		var it responsesItem

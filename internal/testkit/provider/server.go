@@ -186,6 +186,7 @@ type dialect interface {
 type ask struct {
 	Model   string
 	Stream  bool
+	Form    bool // the answer must be JSON of a given schema
 	Tools   []tool
 	Results map[string]Result // by call id
 }
@@ -198,8 +199,11 @@ func (s *Server) talk(w http.ResponseWriter, d dialect, body []byte) (side bool)
 		return true
 	}
 	box := toolbox(a.Tools)
-	if !box.canWork() {
-		// No shell on offer: a title, a summary, a check of the key.
+	switch {
+	case a.Form: // Codex asks for a title this way, with all its tools on offer
+		s.sent(w, d, a, nil, `{"title":"A scripted title"}`)
+		return true
+	case !box.canWork(): // no shell on offer: a title, a summary, a check of the key
 		s.sent(w, d, a, nil, "A scripted title")
 		return true
 	}
