@@ -64,7 +64,7 @@ type Request struct {
 // address it resolves to has to pass DecideAddr.
 func Decide(p Policy, r Request) bailey.Decision {
 	if p.Mode != bailey.NetAllow && p.Mode != bailey.NetOpen {
-		return denied(ReasonModeNone, "", "this sandbox has no network; the person who started it can allow a host with --allow HOST")
+		return denied(ReasonModeNone, "", "this sandbox has no network; the person who started it can allow a host with: bailey run --allow HOST")
 	}
 	if r.Host == "" {
 		return decideLiteral(p, r)
@@ -103,6 +103,28 @@ func DecideAddr(p Policy, d bailey.Decision, addr netip.Addr, port uint16) baile
 	return d
 }
 
+// DecideHostAddress says whether an address may be dialled that belongs to
+// the machine bailey runs on. What listens there may count on the machine's
+// own firewall, which a connection from the machine itself never meets, and
+// any name can be made to resolve there. So only a rule that names the very
+// host or address opens it, never a wildcard and never mode open alone.
+func DecideHostAddress(d bailey.Decision, addr netip.Addr) bailey.Decision {
+	if d.Verdict != bailey.Allow || d.Rule != "" && !strings.HasPrefix(d.Rule, "*.") {
+		return d
+	}
+	return denied(ReasonHostAddress, d.Rule,
+		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule that names the very host opens it", addr))
+}
+
+// CouldReach reports whether any connection to this port could be allowed, so
+// that one for which nothing can be said is refused without waiting.
+func CouldReach(p Policy, port uint16) bool {
+	if p.Mode == bailey.NetOpen {
+		return true
+	}
+	return p.Mode == bailey.NetAllow && slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.allowsPort(port) })
+}
+
 func decideLiteral(p Policy, r Request) bailey.Decision {
 	switch {
 	case !r.Addr.IsValid():
@@ -136,9 +158,6 @@ func decideTarget(p Policy, t target) bailey.Decision {
 			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s refuses %s", rule, t.text))
 		}
 	}
-	if p.Mode == bailey.NetOpen {
-		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
-	}
 	var ports []string
 	for _, rule := range p.Allow {
 		if !t.matches(rule) {
@@ -149,11 +168,14 @@ func decideTarget(p Policy, t target) bailey.Decision {
 		}
 		ports = append(ports, rule.portText())
 	}
+	if p.Mode == bailey.NetOpen {
+		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
+	}
 	if len(ports) > 0 {
-		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; the person who started this can allow it with: --allow %s",
+		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; the person who started this can allow it with: bailey run --allow %s",
 			t.text, strings.Join(ports, ", "), t.port, t.flag()))
 	}
-	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; the person who started this can allow it with: --allow %s",
+	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; the person who started this can allow it with: bailey run --allow %s",
 		t.flag(), t.flag()))
 }
 

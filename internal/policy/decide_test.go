@@ -82,6 +82,7 @@ func TestDecide(t *testing.T) {
 		{"literal, special", p, literal("169.254.169.254", 80), policy.ReasonSpecialAddress, ""},
 		{"literal, port 0", p, literal("11.0.0.10", 0), policy.ReasonNotAllowed, ""},
 
+		{"open: a rule is named", policy.Policy{Mode: bailey.NetOpen, Allow: p.Allow}, name("allow.test", 443), "", "allow.test"},
 		{"open: any name", open, name("evil.test", 9999), "", ""},
 		{"open: any literal", open, literal("11.0.0.11", 22), "", ""},
 		{"open: denied name, any port", open, name("x.wild.test", 9999), policy.ReasonDeniedByRule, "x.wild.test"},
@@ -159,6 +160,42 @@ func TestDecideAddr(t *testing.T) {
 	}
 	if got := policy.DecideAddr(p, yes, netip.Addr{}, 443); got.Verdict == bailey.Allow {
 		t.Errorf("the zero address is %+v", got)
+	}
+}
+
+func TestDecideHostAddress(t *testing.T) {
+	t.Parallel()
+	own := netip.MustParseAddr("11.0.0.1")
+	listed := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "*.wild.test", "11.0.0.1:22")}
+	for _, c := range []struct {
+		what   string
+		policy policy.Policy
+		ask    policy.Request
+		reason string
+	}{
+		{"the very host", listed, name("allow.test", 443), ""},
+		{"the very address", listed, literal("11.0.0.1", 22), ""},
+		{"a wildcard", listed, name("a.wild.test", 443), policy.ReasonHostAddress},
+		{"open", policy.Policy{Mode: bailey.NetOpen}, name("allow.test", 443), policy.ReasonHostAddress},
+		{"open, with a rule", policy.Policy{Mode: bailey.NetOpen, Allow: listed.Allow}, name("allow.test", 443), ""},
+		{"denied before", listed, name("evil.test", 443), policy.ReasonNotAllowed},
+	} {
+		if got := policy.DecideHostAddress(policy.Decide(c.policy, c.ask), own); got.Reason != c.reason {
+			t.Errorf("%s: %+v, want reason %q", c.what, got, c.reason)
+		}
+	}
+}
+
+func TestCouldReach(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "ssh.test:22")}
+	for port, want := range map[uint16]bool{80: true, 443: true, 22: true, 25: false, 0: false} {
+		if got := policy.CouldReach(p, port); got != want {
+			t.Errorf("port %d: %v", port, got)
+		}
+	}
+	if policy.CouldReach(policy.Policy{Allow: p.Allow}, 443) || !policy.CouldReach(policy.Policy{Mode: bailey.NetOpen}, 25) {
+		t.Error("mode none or open")
 	}
 }
 

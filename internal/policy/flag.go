@@ -16,7 +16,11 @@ func AllowFlag(ev bailey.Event) (flag string, ok bool) {
 		return "", false
 	}
 	switch ev.Reason {
-	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonNoName, ReasonUnknown, ReasonModeNone:
+	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonModeNone:
+	case ReasonNoName, ReasonUnknown: // a rule for the address helps, one for a name does not
+		if ev.Host != "" {
+			return "", false
+		}
 	default:
 		return "", false
 	}

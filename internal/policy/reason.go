@@ -16,6 +16,7 @@ const (
 	ReasonBadTLS         = "bad-tls"          // the ClientHello cannot be read
 	ReasonBadRequest     = "bad-request"      // the HTTP request cannot be read in one way only
 	ReasonUnknown        = "unknown-protocol" // neither TLS nor HTTP, and no rule for the address
+	ReasonSilent         = "silent"           // it ended, or waited, without a word
 	ReasonUnresolved     = "unresolved"       // the name has no IPv4 address now
 	ReasonUpstream       = "upstream"         // the host did not answer
 	ReasonProxyItself    = "proxy-itself"     // the connection was made to bailey's own listener

@@ -1,0 +1,19 @@
+// Package egress is the one way out of a sandbox for TCP: it takes the
+// connections that the airlock redirected to a listener, finds out which host
+// each is for, asks internal/policy, and joins the allowed ones to an address
+// that it resolved itself.
+//
+// A connection is one flow through small stages: read, name, decide, dial,
+// forward, record. It has one identity: the server name of the TLS
+// ClientHello, the Host of plain HTTP, the name that our own DNS answer gave
+// to the address (for other protocols), or the literal address where a rule
+// names it. The address that the sandbox chose is never dialled for a name,
+// unless our own resolution has it too. TLS passes untouched; HTTP is parsed
+// strictly and rebuilt. What is not understood does not pass.
+//
+// A denied HTTP request is answered 403 with the reason; every other denied
+// connection is reset. Each connection leaves one event, at its end.
+//
+// The package creates no listener, knows no rule and holds no secret. Its
+// caller is internal/app/proxy.
+package egress

@@ -1,0 +1,214 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// flow is one connection of the sandbox: what was read of it, what was
+// decided and what became of it. One goroutine owns it, but for the counters.
+type flow struct {
+	p       *Proxy
+	down    *net.TCPConn // the sandbox's side
+	started time.Time
+
+	dest netip.AddrPort // where the sandbox sent it: a port, a literal, a key for pins
+	head []byte         // read from down and not yet passed on
+
+	protocol string
+	host     string // normalised name; empty where the identity is dest's address
+	method   string // of the first HTTP request
+	decision bailey.Decision
+	dialled  atomic.Pointer[netip.AddrPort] // the HTTP transport may still dial when all else is over
+
+	in, out atomic.Int64 // bytes to and from the sandbox
+	kept    bool         // the connection ended in its own time: no reset
+}
+
+// run is the line of stages. Whatever returns early has set the decision, or
+// leaves the zero one, which denies.
+func (f *flow) run(ctx context.Context) {
+	if !f.locate() {
+		return
+	}
+	for {
+		kind := f.sniff()
+		switch kind {
+		case kindTLS:
+			f.serveTLS(ctx)
+		case kindHTTP:
+			f.serveHTTP(ctx)
+		case kindRaw:
+			f.serveRaw(ctx)
+		case kindSilent:
+			if f.serveSilent(ctx) {
+				continue // the client spoke first after all
+			}
+		case kindGone, kindUnclear:
+			f.refuseUnread(kind)
+		}
+		return
+	}
+}
+
+// locate reads where the sandbox sent the connection, and refuses the one to
+// the listener itself, which would go round for ever.
+func (f *flow) locate() bool {
+	f.protocol = policy.ProtocolTCP
+	dest, err := f.p.cfg.OriginalDst(f.down)
+	if err != nil {
+		f.refuse(policy.ReasonProxyItself, "the connection was not redirected: "+err.Error())
+		return false
+	}
+	f.dest = netip.AddrPortFrom(dest.Addr().Unmap(), dest.Port())
+	if local, ok := f.down.LocalAddr().(*net.TCPAddr); !ok || sameAddrPort(local.AddrPort(), f.dest) {
+		f.refuse(policy.ReasonProxyItself, "the connection was made to the proxy itself")
+		return false
+	}
+	return true
+}
+
+func sameAddrPort(a, b netip.AddrPort) bool {
+	return a.Addr().Unmap() == b.Addr().Unmap() && a.Port() == b.Port()
+}
+
+// decide asks the policy about the flow's name, or about its literal address
+// if it has none, and keeps the answer.
+func (f *flow) decide() bool {
+	f.decision = policy.Decide(f.p.cfg.Policy, policy.Request{
+		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
+	})
+	return f.decision.Verdict == bailey.Allow
+}
+
+// identify finds whom a connection is for that says no name: a host that our
+// own DNS gave the address for, if the policy lets it be reached at this port;
+// else the address itself.
+func (f *flow) identify(byPin bool) bool {
+	if !byPin {
+		f.host = ""
+		return f.decide()
+	}
+	var refused bailey.Decision
+	var refusedHost string
+	for _, name := range f.p.cfg.Pins.Names(f.dest.Addr(), f.p.cfg.Now()) {
+		f.host = name
+		if f.decide() {
+			return true
+		}
+		if refusedHost == "" { // the latest name makes the best message
+			refused, refusedHost = f.decision, name
+		}
+	}
+	f.host = ""
+	if f.decide() {
+		return true
+	}
+	if refusedHost != "" {
+		f.host, f.decision = refusedHost, refused
+	}
+	return false
+}
+
+// resolve returns the addresses to dial, judged: all or none. If the address
+// that the sandbox chose is among them it comes first: it is ours as well.
+func (f *flow) resolve(ctx context.Context) []netip.Addr {
+	addrs := []netip.Addr{f.dest.Addr()}
+	if f.host != "" {
+		found, err := f.p.cfg.Resolver.Lookup(ctx, f.host)
+		if err != nil {
+			f.refuse(policy.ReasonUnresolved, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", f.host))
+			return nil
+		}
+		addrs = make([]netip.Addr, 0, len(found))
+		for _, a := range found {
+			if a == f.dest.Addr() {
+				addrs = append([]netip.Addr{a}, addrs...)
+				continue
+			}
+			addrs = append(addrs, a)
+		}
+	}
+	for _, a := range addrs {
+		d := policy.DecideAddr(f.p.cfg.Policy, f.decision, a, f.dest.Port())
+		if d.Verdict == bailey.Allow && f.p.cfg.HostAddress(a) {
+			d = policy.DecideHostAddress(d, a)
+		}
+		if d.Verdict != bailey.Allow {
+			if f.host != "" {
+				d.Detail = fmt.Sprintf("%s resolves to %s: %s", f.host, a, d.Detail)
+			}
+			f.decision = d
+			return nil
+		}
+	}
+	return addrs[:min(len(addrs), maxDials)]
+}
+
+// refuse sets a denial that is not the policy's own.
+func (f *flow) refuse(reason, detail string) {
+	f.decision = bailey.Decision{Verdict: bailey.Deny, Rule: f.decision.Rule, Reason: reason, Detail: detail}
+}
+
+// finish closes the sandbox's side and records; it runs on every path, and it
+// is the edge that a panic does not get past.
+func (f *flow) finish() {
+	if v := recover(); v != nil {
+		f.refuse(policy.ReasonBadRequest, "bug: the connection made the proxy panic")
+		var ev bailey.Event
+		ev.Time = f.p.cfg.Now()
+		ev.Type = bailey.EventError
+		ev.Sandbox = f.p.cfg.Sandbox
+		ev.Message = fmt.Sprintf("bug: a connection made the proxy panic: %v", v)
+		f.p.cfg.Recorder.Record(ev)
+	}
+	if f.kept {
+		_ = f.down.Close()
+	} else {
+		reset(f.down)
+	}
+	f.record()
+}
+
+func (f *flow) record() {
+	var ev bailey.Event
+	ev.Time = f.p.cfg.Now()
+	ev.Type = bailey.EventNetDecision
+	ev.Sandbox = f.p.cfg.Sandbox
+	ev.Protocol = f.protocol
+	ev.Host = f.host
+	ev.Port = f.dest.Port()
+	ev.Method = f.method
+	if to := f.dialled.Load(); to != nil {
+		ev.Address = to.Addr().String()
+	} else if f.dest.IsValid() {
+		ev.Address = f.dest.Addr().String()
+	}
+	ev.Verdict = f.decision.Verdict.String()
+	ev.Rule = f.decision.Rule
+	ev.Reason = f.decision.Reason
+	ev.Message = f.decision.Detail
+	ev.BytesIn = f.in.Load()
+	ev.BytesOut = f.out.Load()
+	f.p.cfg.Recorder.Record(ev)
+}
+
+// printable makes a name that was refused fit for an event: one line of
+// printable ASCII, at most 128 bytes.
+func printable(s string) string {
+	const limit = 128
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	q := strconv.QuoteToASCII(s)
+	q = q[1 : len(q)-1]
+	return q[:min(len(q), limit)]
+}

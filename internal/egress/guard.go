@@ -1,0 +1,241 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	maxHead      = 64 << 10 // bytes of a request's line and fields
+	maxChunkLine = 32       // bytes of a chunk's size; extensions are refused
+)
+
+// guard stands between a connection and net/http. It lets through only
+// requests that can be framed in one way, which net/http does not promise: it
+// takes Content-Length together with Transfer-Encoding, bare line feeds and
+// more. What follows a request that breaks the rules is never read.
+//
+// net/http interrupts a Read by a deadline and goes on later, so everything
+// read stays in the guard until it is passed on.
+type guard struct {
+	net.Conn         // the sandbox's side
+	raw      []byte  // read, not judged
+	ready    []byte  // judged, not passed on
+	state    framing // what the next raw byte is
+	left     int64   // bytes of body or chunk to come
+	fault    error   // why nothing more is read; sticky
+
+	in, out *atomic.Int64
+	badHead atomic.Pointer[badRequest] // set before the stand-in for a bad head is passed on
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// framing is where in a request the guard is.
+type framing uint8
+
+const (
+	atHead framing = iota
+	inBody
+	atChunkSize
+	inChunk
+	atChunkEnd
+	atLastLine // the empty line after the last chunk: trailers are refused
+	opaque     // after an upgrade to WebSocket: not HTTP any more
+)
+
+// badRequest is a request that is refused for its form.
+type badRequest struct{ reason, detail string }
+
+func (b *badRequest) Error() string { return b.detail }
+
+// standIn is what net/http gets for a head that was refused: the handler then
+// answers by the reason and never looks at it.
+const standIn = "GET / HTTP/1.1\r\nHost: invalid\r\nConnection: close\r\n\r\n"
+
+// Read passes on judged bytes.
+func (g *guard) Read(b []byte) (int, error) {
+	for len(g.ready) == 0 {
+		if g.fault != nil {
+			return 0, g.fault
+		}
+		progress, err := g.judge()
+		if err != nil {
+			g.fail(err)
+			continue
+		}
+		if progress {
+			continue
+		}
+		if err := g.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, g.ready)
+	g.ready = g.ready[n:]
+	return n, nil
+}
+
+// fail stops reading for good. A bad head is shown to the handler, which can
+// explain; in a body there is nobody to explain to.
+func (g *guard) fail(err error) {
+	if bad, ok := errors.AsType[*badRequest](err); ok && g.state == atHead {
+		g.badHead.Store(bad)
+		g.ready = []byte(standIn)
+		g.fault = io.EOF
+		return
+	}
+	g.fault = err
+}
+
+func (g *guard) fill() error {
+	var buf [4096]byte
+	n, err := g.Conn.Read(buf[:])
+	g.raw = append(g.raw, buf[:n]...)
+	g.out.Add(int64(n))
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// judge moves bytes from raw to ready as far as they can be framed, and
+// reports whether any moved.
+func (g *guard) judge() (progress bool, err error) {
+	if len(g.raw) == 0 {
+		return false, nil
+	}
+	switch g.state {
+	case atHead:
+		return g.judgeHead()
+	case inBody, inChunk:
+		n := min(int64(len(g.raw)), g.left)
+		g.pass(int(n))
+		g.left -= n
+		if g.left == 0 && g.state == inBody {
+			g.state = atHead
+		} else if g.left == 0 {
+			g.state = atChunkEnd
+		}
+		return true, nil
+	case atChunkSize:
+		return g.judgeChunkSize()
+	case atChunkEnd, atLastLine:
+		return g.judgeLineEnd()
+	case opaque:
+		g.pass(len(g.raw))
+		return true, nil
+	}
+	return false, errors.New("bug: unknown framing")
+}
+
+func (g *guard) pass(n int) {
+	g.ready = g.raw[:n:n]
+	g.raw = g.raw[n:]
+}
+
+func (g *guard) judgeHead() (bool, error) {
+	end := bytes.Index(g.raw, []byte("\r\n\r\n"))
+	if end < 0 && len(g.raw) > maxHead || end > maxHead {
+		return false, &badRequest{reasonBadRequest, fmt.Sprintf("the head of the request is longer than %d bytes", maxHead)}
+	}
+	if end < 0 {
+		// A line feed without its carriage return would never end the head.
+		return false, checkLineEnds(g.raw)
+	}
+	head := g.raw[:end+4]
+	h, err := parseHead(head)
+	if err != nil {
+		return false, err
+	}
+	g.pass(len(head))
+	switch {
+	case h.webSocket:
+		g.state = opaque
+	case h.chunked:
+		g.state = atChunkSize
+	case h.length > 0:
+		g.state, g.left = inBody, h.length
+	}
+	return true, nil
+}
+
+// judgeChunkSize reads a size of 1 to 8 hexadecimal digits and a line end
+// (RFC 9112 §7.1, without extensions, which nobody uses but smugglers).
+func (g *guard) judgeChunkSize() (bool, error) {
+	end := bytes.Index(g.raw, []byte("\r\n"))
+	if end < 0 && len(g.raw) < maxChunkLine {
+		return false, nil
+	}
+	if end < 1 || end > 8 {
+		return false, errors.New("chunk size is not 1 to 8 hexadecimal digits")
+	}
+	var size int64
+	for _, c := range g.raw[:end] {
+		digit := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if digit < 0 || c < '0' {
+			return false, errors.New("chunk size is not hexadecimal")
+		}
+		size = size<<4 | int64(digit)
+	}
+	g.pass(end + 2)
+	g.left = size
+	g.state = inChunk
+	if size == 0 {
+		g.state = atLastLine
+	}
+	return true, nil
+}
+
+func (g *guard) judgeLineEnd() (bool, error) {
+	if g.raw[0] != '\r' || len(g.raw) > 1 && g.raw[1] != '\n' {
+		return false, errors.New("chunk does not end where its size says, or has trailers")
+	}
+	if len(g.raw) < 2 {
+		return false, nil
+	}
+	g.pass(2)
+	if g.state == atLastLine {
+		g.state = atHead
+	} else {
+		g.state = atChunkSize
+	}
+	return true, nil
+}
+
+// Write counts what goes to the sandbox.
+func (g *guard) Write(b []byte) (int, error) {
+	n, err := g.Conn.Write(b)
+	g.in.Add(int64(n))
+	return n, err
+}
+
+// Close ends the connection in an orderly way and tells whoever waits.
+func (g *guard) Close() error {
+	g.once.Do(func() { close(g.closed) })
+	return g.Conn.Close()
+}
+
+// oneConn is a listener that has one connection and then waits for its end.
+type oneConn struct {
+	g     *guard
+	given bool
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.given {
+		l.given = true
+		return l.g, nil
+	}
+	<-l.g.closed
+	return nil, http.ErrServerClosed
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return l.g.LocalAddr() }

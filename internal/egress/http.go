@@ -1,0 +1,246 @@
+package egress
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // RFC 6455 wants it; nothing rests on it
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+const (
+	headTimeout = 10 * time.Second
+	webIdle     = 2 * time.Minute // between two requests of a connection
+)
+
+// exchange is the HTTP side of a flow. One connection has one identity: the
+// first request sets it, and one that names another host ends it.
+type exchange struct {
+	f     *flow
+	guard *guard
+	proxy *httputil.ReverseProxy
+	addrs []netip.Addr // resolved and judged once for the connection
+	first string       // normalised host of the first request, "" before it
+	began bailey.Decision
+}
+
+// serveHTTP serves the requests of a plain HTTP connection.
+func (f *flow) serveHTTP(ctx context.Context) {
+	f.protocol = policy.ProtocolHTTP
+	e := &exchange{f: f, guard: &guard{
+		Conn: f.down, raw: f.head,
+		in: &f.in, out: &f.out, closed: make(chan struct{}),
+	}}
+	f.out.Add(int64(len(f.head)))
+	f.head = nil
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return f.dialAny(ctx, e.addrs)
+		},
+		DisableCompression:     true,
+		MaxIdleConns:           1,
+		MaxResponseHeaderBytes: 256 << 10,
+		ExpectContinueTimeout:  time.Second,
+	}
+	defer transport.CloseIdleConnections()
+	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the event
+	e.proxy = &httputil.ReverseProxy{
+		Rewrite:        e.rewrite,
+		Transport:      transport,
+		FlushInterval:  -1, // nothing is held back
+		ErrorLog:       quiet,
+		ModifyResponse: e.checkResponse,
+		ErrorHandler:   e.upstreamFailed,
+	}
+	server := &http.Server{
+		Handler:           http.HandlerFunc(e.serve),
+		ReadHeaderTimeout: headTimeout,
+		IdleTimeout:       webIdle,
+		MaxHeaderBytes:    maxHead,
+		ErrorLog:          quiet,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	_ = f.down.SetReadDeadline(time.Time{})
+	_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
+	f.kept = true
+	e.settle()
+}
+
+// settle leaves the decision to record: a connection that was used well and
+// then refused has two.
+func (e *exchange) settle() {
+	f := e.f
+	switch {
+	case e.first == "" && f.decision.Reason == "":
+		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
+	case e.first != "" && f.decision.Verdict != bailey.Allow:
+		refused := f.decision
+		f.decision = e.began
+		f.record()
+		f.decision = refused
+		f.in.Store(0)
+		f.out.Store(0)
+	}
+}
+
+// serve judges each request and passes it on.
+func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	if bad := e.guard.badHead.Load(); bad != nil {
+		e.f.refuse(bad.reason, bad.detail)
+		e.explain(w, r, http.StatusBadRequest)
+		return
+	}
+	if e.f.method == "" {
+		e.f.method = r.Method
+	}
+	host, ok := e.hostOf(r)
+	if !ok {
+		e.explain(w, r, http.StatusBadRequest)
+		return
+	}
+	switch {
+	case e.first == "":
+		if !e.begin(r, host) {
+			status := http.StatusForbidden
+			if e.f.decision.Reason == policy.ReasonUnresolved {
+				status = http.StatusBadGateway
+			}
+			e.explain(w, r, status)
+			return
+		}
+	case e.first != host:
+		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection for %s was used for %s; open another one", e.first, host))
+		e.explain(w, r, http.StatusMisdirectedRequest)
+		return
+	}
+	if _, ok := webSocketKey(r.Method, r.Proto, r.Header); !ok {
+		r.Header.Del("Upgrade") // h2c and the rest: the server may answer as if it were not there
+	}
+	e.proxy.ServeHTTP(w, r)
+}
+
+// begin gives the connection its identity.
+func (e *exchange) begin(r *http.Request, host string) bool {
+	f := e.f
+	f.host = host
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		f.host = ""
+		if a != f.dest.Addr() {
+			f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection to %s asks for the host %s", f.dest.Addr(), a))
+			return false
+		}
+	}
+	if !f.decide() {
+		return false
+	}
+	e.addrs = f.resolve(r.Context())
+	if len(e.addrs) == 0 {
+		return false
+	}
+	e.first, e.began = host, f.decision
+	return true
+}
+
+// hostOf returns the request's host in normal form: a name, or an address as
+// it is written in a URL. Its port must be the connection's or absent.
+func (e *exchange) hostOf(r *http.Request) (string, bool) {
+	host, port := r.Host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host, port = host[:i], host[i+1:]
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n != uint64(e.f.dest.Port()) || port[0] == '+' {
+			e.f.host = printable(r.Host)
+			e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("Host %q has another port than the connection, which is to port %d", printable(r.Host), e.f.dest.Port()))
+			return "", false
+		}
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.Is4() {
+		return host, true
+	}
+	name, err := policy.NormalizeName(host)
+	if err != nil {
+		e.f.host = printable(host)
+		e.f.refuse(policy.ReasonInvalidName, err.Error())
+		return "", false
+	}
+	return name, true
+}
+
+// rewrite builds the request that goes out: the same method, path, query and
+// end-to-end fields, for the host that was judged.
+func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
+	host := e.first
+	if e.f.dest.Port() != 80 {
+		host += ":" + strconv.FormatUint(uint64(e.f.dest.Port()), 10)
+	}
+	pr.Out.URL.Scheme = "http"
+	pr.Out.URL.Host = host
+	pr.Out.Host = host
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as written; ReverseProxy drops what it cannot parse
+	pr.Out.Trailer = nil
+	for _, name := range []string{"Trailer", "Http2-Settings", "Te"} {
+		pr.Out.Header.Del(name)
+	}
+}
+
+// checkResponse lets an upgrade through only as the answer to the WebSocket
+// handshake that was asked for. After any other answer to one the connection
+// ends, as the guard no longer reads it as HTTP.
+func (e *exchange) checkResponse(res *http.Response) error {
+	key, asked := webSocketKey(res.Request.Method, "HTTP/1.1", res.Request.Header)
+	switch {
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		if !asked || res.Header.Get("Sec-Websocket-Accept") != webSocketAccept(key) {
+			return errors.New("the host switched protocols without a WebSocket handshake")
+		}
+	case asked:
+		res.Header.Set("Connection", "close")
+	}
+	res.Header.Del("Alt-Svc") // HTTP/3 and other ports are not reachable
+	return nil
+}
+
+// webSocketAccept is Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
+func webSocketAccept(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see import
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// upstreamFailed answers a request whose host did not.
+func (e *exchange) upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
+	e.f.decision.Reason = policy.ReasonUpstream
+	e.f.decision.Detail = printable(err.Error())
+	e.explain(w, r, http.StatusBadGateway)
+}
+
+// explain answers a request that was not passed on, for a person or an agent
+// to read, and ends the connection.
+func (e *exchange) explain(w http.ResponseWriter, r *http.Request, status int) {
+	d := e.f.decision
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Bailey-Reason", d.Reason)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Connection", "close")
+	w.WriteHeader(status)
+	verb := "refused"
+	if d.Verdict == bailey.Allow {
+		verb = "could not pass on"
+	}
+	what := "this request"
+	if e.guard.badHead.Load() == nil {
+		what = fmt.Sprintf("%s %s (port %d)", r.Method, printable(r.Host), e.f.dest.Port())
+	}
+	_, _ = fmt.Fprintf(w, "bailey %s %s: %s.\n%s\n", verb, what, d.Reason, d.Detail)
+}

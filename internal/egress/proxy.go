@@ -1,0 +1,151 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// Resolver finds the addresses of a normalised name: at least one, or an error.
+type Resolver interface {
+	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
+}
+
+// Pins says which names this sandbox was given an address for, latest first.
+type Pins interface {
+	Names(a netip.Addr, now time.Time) []string
+}
+
+// Recorder takes an event. It is called from many goroutines and may block.
+type Recorder interface {
+	Record(ev bailey.Event)
+}
+
+// Config is what a Proxy needs: every field but MaxConns and IdleTimeout,
+// whose zero is the default.
+type Config struct {
+	Sandbox  bailey.SandboxID
+	Policy   policy.Policy
+	Resolver Resolver
+	Pins     Pins
+	Recorder Recorder
+	Now      func() time.Time
+
+	// OriginalDst returns where a redirected connection was going.
+	OriginalDst func(*net.TCPConn) (netip.AddrPort, error)
+	// HostAddress reports whether an address belongs to this machine.
+	HostAddress func(netip.Addr) bool
+
+	MaxConns    int           // at once; 512
+	IdleTimeout time.Duration // without a byte in either direction; 30 minutes
+}
+
+// Times a connection has. They bound what a silent or slow peer can hold.
+const (
+	sniffTimeout  = 5 * time.Second        // to say which host is meant
+	silenceWait   = 300 * time.Millisecond // before a server is given the first word
+	dialTimeout   = 10 * time.Second       // an address
+	defaultIdle   = 30 * time.Minute
+	defaultConns  = 512
+	maxDials      = 4 // addresses of one name
+	keepAliveIdle = time.Minute
+)
+
+// Proxy serves the connections of one sandbox.
+type Proxy struct {
+	cfg   Config
+	slots chan struct{}
+}
+
+// New makes a Proxy; nothing runs until Run.
+func New(cfg Config) *Proxy {
+	if cfg.MaxConns <= 0 {
+		cfg.MaxConns = defaultConns
+	}
+	if cfg.IdleTimeout <= 0 {
+		cfg.IdleTimeout = defaultIdle
+	}
+	return &Proxy{cfg: cfg, slots: make(chan struct{}, cfg.MaxConns)}
+}
+
+// Run serves a listener until ctx ends, then resets every connection, waits
+// for their events and returns nil. It returns an error only when the
+// listener breaks.
+func (p *Proxy) Run(ctx context.Context, ln *net.TCPListener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel() // before the wait: what is open ends now
+	for {
+		c, err := ln.AcceptTCP()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				reset(c)
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accept connection: %w", err)
+		case err != nil: // the peer was gone before, or no descriptor is left
+			pause(ctx)
+			continue
+		}
+		select {
+		case p.slots <- struct{}{}:
+			running.Go(func() {
+				defer func() { <-p.slots }()
+				p.serve(ctx, c)
+			})
+		default:
+			p.turnAway(c)
+		}
+	}
+}
+
+// serve takes one connection from its first byte to its event.
+func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
+	f := &flow{p: p, down: c, started: p.cfg.Now()}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { reset(c) })
+	defer stop()
+	defer f.finish()
+	f.run(ctx)
+}
+
+// turnAway refuses a connection beyond the cap.
+func (p *Proxy) turnAway(c *net.TCPConn) {
+	f := &flow{p: p, down: c, started: p.cfg.Now(), protocol: policy.ProtocolTCP}
+	if dest, err := p.cfg.OriginalDst(c); err == nil {
+		f.dest = dest
+	}
+	f.refuse(policy.ReasonTooMany, fmt.Sprintf("the sandbox has %d connections already; close some first", cap(p.slots)))
+	f.finish()
+}
+
+// pause keeps a loop whose socket fails from eating a CPU.
+func pause(ctx context.Context) {
+	t := time.NewTimer(20 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// reset closes a connection so that its peer sees a reset and not an end of
+// data (SO_LINGER 0, socket(7)).
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}

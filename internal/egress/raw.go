@@ -1,0 +1,81 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// serveRaw passes a connection on whose protocol we do not read. Its identity
+// is a name that our DNS gave the address, or the address.
+func (f *flow) serveRaw(ctx context.Context) {
+	if f.identify(!f.webPort()) {
+		f.splice(ctx)
+		return
+	}
+	if f.webPort() && f.decision.Reason != policy.ReasonSpecialAddress {
+		f.refuse(policy.ReasonUnknown, fmt.Sprintf("the connection to port %d speaks neither TLS nor HTTP, so it names no host: %s", f.dest.Port(), f.decision.Detail))
+	}
+}
+
+// serveSilent is for protocols in which the server speaks first. It dials
+// where the connection may go as it stands and waits for either side. A client
+// that speaks first after all has only been slow: then true is returned and
+// what it said is judged like any other, so that waiting is no way around the
+// check of names.
+func (f *flow) serveSilent(ctx context.Context) (again bool) {
+	if f.webPort() {
+		f.refuseUnread(kindSilent)
+		return false
+	}
+	if !f.identify(true) {
+		return false
+	}
+	up := f.dial(ctx)
+	if up == nil {
+		return false
+	}
+	stop := context.AfterFunc(ctx, func() { reset(up) })
+	defer stop()
+	greeting, clientFirst := f.awaitEither(up)
+	if clientFirst {
+		reset(up)
+		return true
+	}
+	if len(greeting) > 0 {
+		n, err := f.down.Write(greeting)
+		f.in.Add(int64(n))
+		if err != nil {
+			reset(up)
+			return false
+		}
+	}
+	f.relay(up)
+	return false
+}
+
+// awaitEither waits until one side has spoken or ended. It returns what the
+// server said; what the client said is in f.head.
+func (f *flow) awaitEither(up *net.TCPConn) (greeting []byte, clientFirst bool) {
+	until := f.p.cfg.Now().Add(f.p.cfg.IdleTimeout)
+	_ = up.SetReadDeadline(until)
+	server := make(chan []byte, 1)
+	go func() {
+		buf := make([]byte, 4096)
+		n, _ := up.Read(buf) // an end or an error comes again in relay
+		server <- buf[:n]
+		_ = f.down.SetReadDeadline(past())
+	}()
+	_ = f.readMore(until)
+	_ = up.SetReadDeadline(past())
+	greeting = <-server
+	_ = up.SetReadDeadline(time.Time{})
+	_ = f.down.SetReadDeadline(time.Time{})
+	return greeting, len(f.head) > 0 && len(greeting) == 0
+}
+
+// past is a deadline that ends a read at once.
+func past() time.Time { return time.Unix(1, 0) }

@@ -1,0 +1,156 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// splice dials the upstream, hands it what was read so far and joins the two.
+func (f *flow) splice(ctx context.Context) {
+	up := f.dial(ctx)
+	if up == nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { reset(up) })
+	defer stop()
+	_ = f.down.SetReadDeadline(time.Time{})
+	f.relay(up)
+}
+
+// dial connects to the first address that answers. On nil the decision says
+// why there is none.
+func (f *flow) dial(ctx context.Context) *net.TCPConn {
+	addrs := f.resolve(ctx)
+	if len(addrs) == 0 {
+		return nil
+	}
+	up, err := f.dialAny(ctx, addrs)
+	if err != nil {
+		f.decision.Reason = policy.ReasonUpstream
+		f.decision.Detail = err.Error()
+		return nil
+	}
+	return up
+}
+
+// dialAny tries addresses that were judged, one after the other.
+func (f *flow) dialAny(ctx context.Context, addrs []netip.Addr) (*net.TCPConn, error) {
+	dialer := net.Dialer{
+		Timeout:         dialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: 0, Count: 0},
+		Control:         refuseSpecial,
+	}
+	dialer.SetMultipathTCP(false)
+	var errs []error
+	for _, a := range addrs {
+		to := netip.AddrPortFrom(a, f.dest.Port())
+		c, err := dialer.DialContext(ctx, "tcp", to.String())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		tcp, ok := c.(*net.TCPConn)
+		if !ok {
+			return nil, errors.Join(fmt.Errorf("dial %s: bug: not a TCP connection", to), c.Close())
+		}
+		f.dialled.Store(&to)
+		return tcp, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// refuseSpecial is the last look at an address before the kernel gets it. It
+// can only fire through a bug in an earlier stage.
+func refuseSpecial(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("dial %q: bug: not an address", address)
+	}
+	if c := policy.Classify(to.Addr()); c.Special() {
+		return fmt.Errorf("dial %s: bug: %s", to, c)
+	}
+	return nil
+}
+
+// relay hands f.head on and copies both ways until both ends are reached. An
+// end of data is passed on as such, an error as a reset, and so is a time
+// without any byte.
+func (f *flow) relay(up *net.TCPConn) {
+	if len(f.head) > 0 {
+		_ = up.SetWriteDeadline(f.p.cfg.Now().Add(f.p.cfg.IdleTimeout))
+		n, err := up.Write(f.head)
+		f.out.Add(int64(n))
+		f.head = nil
+		if err != nil {
+			reset(up)
+			return
+		}
+	}
+	r := &relay{idle: f.p.cfg.IdleTimeout, now: f.p.cfg.Now}
+	r.last.Store(r.now().UnixNano())
+	var both sync.WaitGroup
+	var upOK, downOK bool
+	both.Go(func() {
+		if upOK = r.copy(up, f.down, &f.out); !upOK {
+			reset(up)
+			reset(f.down)
+		}
+	})
+	downOK = r.copy(f.down, up, &f.in)
+	if !downOK {
+		reset(up)
+		reset(f.down)
+	}
+	both.Wait()
+	f.kept = upOK && downOK
+	_ = up.Close()
+}
+
+// relay is one pair of directions with a common idea of being idle.
+type relay struct {
+	idle time.Duration
+	now  func() time.Time
+	last atomic.Int64 // when a byte moved in either direction, in Unix nanoseconds
+}
+
+// maxCopy bounds one call of io.Copy, whose count is known only at its end.
+const maxCopy = 1 << 30
+
+// copy moves bytes inside the kernel (splice(2) by TCPConn.ReadFrom) until the
+// end of src, which it passes on. It wakes up twice in an idle time to see
+// whether the whole connection is idle. It reports whether the end was an
+// orderly one.
+func (r *relay) copy(dst, src *net.TCPConn, count *atomic.Int64) bool {
+	for {
+		now := r.now()
+		stuck := now.Add(r.idle)
+		_ = src.SetReadDeadline(now.Add(r.idle / 2))
+		_ = dst.SetWriteDeadline(stuck)
+		n, err := io.Copy(dst, &io.LimitedReader{R: src, N: maxCopy})
+		count.Add(n)
+		now = r.now()
+		if n > 0 {
+			r.last.Store(now.UnixNano())
+		}
+		switch {
+		case err == nil && n == maxCopy:
+		case err == nil:
+			return dst.CloseWrite() == nil
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(stuck):
+			return false
+		case now.UnixNano()-r.last.Load() >= int64(r.idle):
+			return false
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+const (
+	maxHello     = 64 << 10
+	extensionECH = 0xfe0d // encrypted_client_hello, RFC 9849
+)
+
+// hello is what a ClientHello says about its destination.
+type hello struct {
+	serverName string
+	ech        bool
+}
+
+// serveTLS judges a TLS connection by its server name and passes it on
+// untouched.
+func (f *flow) serveTLS(ctx context.Context) {
+	f.protocol = policy.ProtocolTLS
+	h, err := f.readHello(ctx)
+	if err != nil {
+		f.refuse(policy.ReasonBadTLS, "the TLS ClientHello cannot be read: "+printable(err.Error()))
+		return
+	}
+	if !f.nameTLS(h) {
+		return
+	}
+	if h.ech && f.p.cfg.Policy.Mode != bailey.NetOpen && !f.p.cfg.Policy.AllowECH {
+		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello)", f.host))
+		return
+	}
+	f.splice(ctx)
+}
+
+// nameTLS takes the server name for the host. Without one only a rule for the
+// address itself helps; a name from our DNS would let a client reach any host
+// that shares the address.
+func (f *flow) nameTLS(h hello) bool {
+	if h.serverName == "" {
+		if f.identify(false) {
+			return true
+		}
+		if f.decision.Reason == policy.ReasonNotAllowed || f.decision.Reason == policy.ReasonPortNotAllowed {
+			f.refuse(policy.ReasonNoName, "the TLS connection names no host (no SNI): "+f.decision.Detail)
+		}
+		return false
+	}
+	name, err := policy.NormalizeName(h.serverName)
+	if err != nil {
+		f.host = printable(h.serverName)
+		f.refuse(policy.ReasonInvalidName, err.Error())
+		return false
+	}
+	f.host = name
+	return f.decide()
+}
+
+// errPeeked ends the handshake once the ClientHello is known.
+var errPeeked = errors.New("peeked")
+
+// readHello lets crypto/tls read the ClientHello, in whatever records and
+// segments it comes, and stops it there. All that was read stays in f.head.
+func (f *flow) readHello(ctx context.Context) (hello, error) {
+	deadline := f.p.cfg.Now().Add(sniffTimeout)
+	if err := f.down.SetReadDeadline(deadline); err != nil {
+		return hello{}, err
+	}
+	var got *hello
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS10, //nolint:gosec // nothing is negotiated here
+		GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+			got = &hello{info.ServerName, slices.Contains(info.Extensions, extensionECH)}
+			return nil, errPeeked
+		},
+	}
+	err := tls.Server(&peekConn{f: f}, config).HandshakeContext(ctx)
+	if got != nil {
+		return *got, nil
+	}
+	if err == nil {
+		err = errors.New("no ClientHello")
+	}
+	return hello{}, err
+}
+
+// peekConn shows crypto/tls the connection: what was read already, then more,
+// which it keeps; what is written is thrown away, so that no alert of ours
+// reaches the client in the middle of somebody else's handshake.
+type peekConn struct {
+	f    *flow
+	read int // bytes of f.head that were shown
+}
+
+func (c *peekConn) Read(b []byte) (int, error) {
+	if c.read == len(c.f.head) {
+		if len(c.f.head) >= maxHello {
+			return 0, fmt.Errorf("more than %d bytes", maxHello)
+		}
+		n, err := c.f.down.Read(b)
+		c.f.head = append(c.f.head, b[:n]...)
+		c.read += n
+		return n, err
+	}
+	n := copy(b, c.f.head[c.read:])
+	c.read += n
+	return n, nil
+}
+
+func (c *peekConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (c *peekConn) Close() error                     { return nil }
+func (c *peekConn) LocalAddr() net.Addr              { return c.f.down.LocalAddr() }
+func (c *peekConn) RemoteAddr() net.Addr             { return c.f.down.RemoteAddr() }
+func (c *peekConn) SetDeadline(time.Time) error      { return nil }
+func (c *peekConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *peekConn) SetWriteDeadline(time.Time) error { return nil }
