@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/dns"
+	"github.com/bailey-dev/bailey/internal/egress"
+	"github.com/bailey-dev/bailey/internal/linux/fdpass"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/landlock"
+	"github.com/bailey-dev/bailey/internal/linux/origdst"
+)
+
+// Main is the process: it serves until the peer socket ends or SIGTERM or
+// SIGINT comes, then resets what is open, writes its events and returns the
+// exit code: 0 for that end, bailey.ExitBailey if it could not serve. The
+// reason is the last event and is said on standard error too.
+func Main(args []string) int {
+	if len(args) > 0 {
+		fmt.Fprintln(os.Stderr, "bailey proxy: it takes no arguments; bailey starts it")
+		return bailey.ExitBailey
+	}
+	//nolint:forbidigo // a process begins here
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	now := time.Now //nolint:forbidigo // the clock of the process
+	err := serve(ctx, now, files{
+		settings: os.NewFile(FDSettings, "settings"),
+		peer:     os.NewFile(FDPeer, "peer"),
+		events:   os.NewFile(FDEvents, "events"),
+	})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bailey proxy: %v\n", err)
+		return bailey.ExitBailey
+	}
+	return 0
+}
+
+// files are the descriptors of the role.
+type files struct{ settings, peer, events *os.File }
+
+// serve is Main with its descriptors named.
+func serve(ctx context.Context, now func() time.Time, fds files) error {
+	if err := harden.Process(); err != nil {
+		return err
+	}
+	settings, err := readSettings(fds.settings)
+	if err := errors.Join(err, fds.settings.Close()); err != nil {
+		return err
+	}
+	// Someone who stops reading our events must not be a signal's death
+	// (SIGPIPE kills on descriptors 1 and 2 only, os/signal), and the role
+	// passes nothing on to a child.
+	j := &journal{sandbox: settings.Sandbox, now: now, out: fds.events}
+	defer j.flush()
+	if err := confine(j); err != nil {
+		j.say(bailey.EventError, err.Error())
+		return err
+	}
+	listeners, err := fdpass.ReceiveListeners(fds.peer)
+	if err != nil {
+		j.say(bailey.EventError, err.Error())
+		return err
+	}
+	if err := serveListeners(ctx, settings, j, listeners, fds.peer); err != nil {
+		j.say(bailey.EventError, err.Error())
+		return err
+	}
+	return nil
+}
+
+// confine takes away what the role does not need, before the first hostile
+// byte. Reading is left for what the resolver reads again and again.
+func confine(j *journal) error {
+	if landlock.Level() == 0 {
+		j.say(bailey.EventWarning, "this kernel has no Landlock: the proxy runs without that layer (enable it with lsm=landlock,… at boot)")
+		return nil
+	}
+	files := []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/mdns.allow"}
+	folders := landlock.Targets(files)
+	if os.Geteuid() != 0 {
+		// A resolv.conf that is a plain file gets replaced by a new one when
+		// the network changes, and a rule for the old file does not reach it.
+		// Whoever is not root reads nothing secret in /etc.
+		folders = append(folders, "/etc")
+	}
+	return landlock.Confine(files, folders)
+}
+
+// serveListeners joins responder, egress and their state, and ends with the
+// first of: ctx, the peer, an error.
+func serveListeners(ctx context.Context, s Settings, j *journal, from fdpass.Listeners, peer *os.File) error {
+	l, err := open(from)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	resolver := dns.NewHostResolver(j.now)
+	pins := &dns.Pins{}
+	own := &hostAddresses{now: j.now}
+	responder := dns.New(dns.Config{
+		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
+	})
+	gate := egress.New(egress.Config{
+		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
+		OriginalDst: origdst.Of, HostAddress: own.has, MaxConns: s.MaxConns,
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
+	group.Go(func() error { return gate.Run(ctx, l.tcp) })
+	go func() {
+		_, _ = io.Copy(io.Discard, peer) // nothing more is said on it; its end is what counts
+		cancel()
+	}()
+	return group.Wait()
+}
+
+// listeners are the airlock's sockets as Go knows them.
+type listeners struct {
+	tcp    *net.TCPListener
+	dnsUDP net.PacketConn
+	dnsTCP net.Listener
+}
+
+// open takes the sockets over; the files are closed either way.
+func open(from fdpass.Listeners) (listeners, error) {
+	ln, err := net.FileListener(from.TCP)
+	pc, err2 := net.FilePacketConn(from.DNSUDP)
+	dnsLn, err3 := net.FileListener(from.DNSTCP)
+	tcp, ok := ln.(*net.TCPListener)
+	l := listeners{tcp, pc, dnsLn}
+	if err := errors.Join(err, err2, err3, from.Close()); err != nil {
+		l.close()
+		return listeners{}, fmt.Errorf("open listeners: %w", err)
+	}
+	if !ok {
+		l.close()
+		return listeners{}, errors.New("open listeners: the first is not a TCP socket")
+	}
+	return l, nil
+}
+
+func (l listeners) close() {
+	if l.tcp != nil {
+		_ = l.tcp.Close()
+	}
+	if l.dnsUDP != nil {
+		_ = l.dnsUDP.Close()
+	}
+	if l.dnsTCP != nil {
+		_ = l.dnsTCP.Close()
+	}
+}
