@@ -194,3 +194,7 @@ func fileMode(m uint16) fs.FileMode {
 	}
 	return mode
 }
+
+// IsOtherMount reports whether an error of ReadDirSameDevice means that the
+// folder is another mount.
+func IsOtherMount(err error) bool { return errors.Is(err, unix.EXDEV) }

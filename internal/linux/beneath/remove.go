@@ -167,3 +167,27 @@ func unlink(dir *os.File, name string) error {
 	}
 	return nil
 }
+
+// Rename gives what is at the name from in dir the name to, in the same
+// folder. It never replaces: an existing to is fs.ErrExist.
+func Rename(dir *os.File, from, to string) error {
+	if err := unix.Renameat2(int(dir.Fd()), from, int(dir.Fd()), to, unix.RENAME_NOREPLACE); err != nil {
+		return fmt.Errorf("rename %s: %w", from, err)
+	}
+	return nil
+}
+
+// Readlink returns what the symbolic link at rel below dir holds.
+func Readlink(dir *os.File, rel string) (string, error) {
+	parent, err := Sub(dir, filepath.Dir(rel))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = parent.Close() }() // O_PATH: nothing to lose
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(parent.Fd()), filepath.Base(rel), buf)
+	if err != nil {
+		return "", fmt.Errorf("read link %s: %w", rel, err)
+	}
+	return string(buf[:n]), nil
+}

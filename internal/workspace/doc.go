@@ -1,0 +1,37 @@
+// Package workspace decides which folder of the host a sandbox may write to,
+// and guards the files in it through which the host's own git would run
+// something later.
+//
+// Open checks the folder, reads its git layout without git, and yields plain
+// data: mounts, private copies (bailey.Shadow, ADR 0005), and a Guard. After
+// the run Revert removes what the guard forbids, Compare says what the sandbox
+// did to its private copies, and NewGitDirs and HostRun name what the user
+// should look at before using the tree.
+//
+// It runs as the caller, outside the sandbox. It starts no program, follows no
+// link that lies in the workspace, and writes nothing but the removals of
+// Revert. Everything it reads in the workspace is hostile.
+//
+// internal/app/run and the watchdog call it.
+//
+// # What the guard rests on
+//
+// The host's git takes commands from these places of a git folder: config and
+// config.worktree (fsmonitor, hooksPath, filters, diff and merge drivers,
+// aliases, sshCommand, pagers, editors), hooks, info/attributes (which applies
+// filters), commondir and the pointer files of work trees and submodules
+// (which name another git folder), and an unfinished rebase (its todo list has
+// exec lines). The first four are private copies in the sandbox, or are
+// removed after it where they did not exist. The folders on the way to them
+// (.git, modules, worktrees and each of their parts) are mounts of their own,
+// because a folder that is not one could be renamed away and made anew.
+//
+// Git on the host also writes through symbolic links in a git folder (reflogs,
+// COMMIT_EDITMSG, FETCH_HEAD, object folders), which a sandbox could aim at any
+// file of the user's. Git never makes such links, so Revert removes those made
+// during the run.
+//
+// Not guarded, because git runs nothing for them: HEAD, refs, index, packed
+// objects, objects/info/alternates, shallow, grafts, replace refs. They are the
+// sandbox's to change; what they can do is show the user another history.
+package workspace

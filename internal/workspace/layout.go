@@ -1,0 +1,348 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gitdata"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+)
+
+// maxParts is how many submodules, and how many linked work trees, are
+// guarded one by one. With more, their folder is read-only as a whole.
+const maxParts = 64
+
+// layout fills a Workspace with what its git layout asks for.
+type layout struct {
+	request Request
+	w       *Workspace
+}
+
+// mount adds a folder or file at its own path, writable unless the whole
+// workspace is read-only.
+func (l *layout) mount(path, why string) {
+	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: !l.request.ReadOnly, Dcache: 0, Why: why})
+}
+
+// mountReadOnly adds one that the sandbox never writes to.
+func (l *layout) mountReadOnly(path string) {
+	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: false, Dcache: 0, Why: ""})
+}
+
+func (l *layout) note(format string, args ...any) {
+	l.w.Notes = append(l.w.Notes, fmt.Sprintf(format, args...))
+}
+
+// git looks at the workspace's .git and guards what it finds.
+func (l *layout) git() error {
+	dot := filepath.Join(l.w.Path, ".git")
+	repo, err := gitdata.Find(l.w.Path)
+	if err != nil {
+		return bailey.WrapError(bailey.Invalid, fmt.Sprintf("%s is neither a folder nor a plain file", dot), err,
+			"if it is a link, replace it by the folder it names, or by a file that holds \"gitdir: PATH\"")
+	}
+	if repo.Kind == gitdata.Linked || repo.Kind == gitdata.Submodule {
+		if why := l.foreign(repo); why != "" {
+			repo = gitdata.Repo{Kind: gitdata.Broken, GitDir: "", CommonDir: "", Above: "", Reason: why}
+		}
+	}
+	switch repo.Kind {
+	case gitdata.None:
+		if repo.Above != "" {
+			l.note("git does not work here: the repository's folder %s lies above the workspace", repo.Above)
+		}
+		return nil
+	case gitdata.Broken:
+		l.note("git does not work here: %s", repo.Reason)
+		return l.shadowFile(dot)
+	case gitdata.Plain:
+		if err := l.gitDir(repo.GitDir); err != nil {
+			return err
+		}
+		return l.embedded()
+	case gitdata.Submodule:
+		if err := l.shadowFile(dot); err != nil {
+			return err
+		}
+		return l.gitDir(repo.GitDir)
+	case gitdata.Linked:
+		if err := l.shadowFile(dot); err != nil {
+			return err
+		}
+		return l.linked(repo)
+	}
+	return nil
+}
+
+// foreign says why a git folder outside the workspace may not be shown: it
+// must belong to the workspace's owner and be no system or home folder.
+func (l *layout) foreign(repo gitdata.Repo) string {
+	for _, path := range []string{repo.GitDir, repo.CommonDir} {
+		if err := l.request.refuse(path); err != nil {
+			return err.Error()
+		}
+		dir, err := beneath.Dir(path)
+		if err != nil {
+			return err.Error()
+		}
+		info, err := beneath.Lstat(dir, "")
+		_ = dir.Close() // O_PATH: nothing to lose
+		if err != nil || info.UID != l.w.UID {
+			return fmt.Sprintf("%s does not belong to the workspace's owner", path)
+		}
+	}
+	return ""
+}
+
+// gitDir guards a git folder that is the workspace's own: .git, or a
+// submodule's. The folder is a mount of its own, so that it cannot be renamed
+// away and made anew.
+func (l *layout) gitDir(path string) error {
+	l.mount(path, l.whyOutside(path))
+	if l.request.ReadOnly {
+		return nil
+	}
+	dir, err := beneath.Dir(path)
+	if err != nil {
+		return fmt.Errorf("open git folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	g := &guarded{layout: l, dir: dir, path: path}
+	if err := g.commands(); err != nil {
+		return err
+	}
+	if err := l.worktrees(path); err != nil {
+		return err
+	}
+	return l.modules(path)
+}
+
+func (l *layout) whyOutside(path string) string {
+	if within(path, l.w.Path) {
+		return ""
+	}
+	return "git folder of this work tree"
+}
+
+// worktrees guards the admin folders of linked work trees: read-only those
+// whose tree lies elsewhere, writable those whose tree lies in the workspace.
+func (l *layout) worktrees(common string) error {
+	path := filepath.Join(common, "worktrees")
+	parts, err := gitdata.Worktrees(common, maxParts)
+	if errors.Is(err, beneath.ErrStrange) {
+		l.mountReadOnly(path)
+		l.note("%s is read-only here: more than %d work trees", path, maxParts)
+		return nil
+	}
+	if err != nil {
+		return l.odd(path, err)
+	}
+	if len(parts) > 0 {
+		l.mount(path, "")
+	}
+	for _, part := range parts {
+		if part.Worktree == "" || !within(part.Worktree, l.w.Path) {
+			l.mountReadOnly(part.GitDir)
+			continue
+		}
+		if err := l.admin(part.GitDir); err != nil {
+			return err
+		}
+		if err := l.pointer(part.Worktree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admin guards the admin folder of a linked work tree that the sandbox works
+// in.
+func (l *layout) admin(path string) error {
+	l.mount(path, l.whyOutside(path))
+	if l.request.ReadOnly {
+		return nil
+	}
+	dir, err := beneath.Dir(path)
+	if err != nil {
+		return fmt.Errorf("open git folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	g := &guarded{layout: l, dir: dir, path: path}
+	for _, name := range []string{"commondir", "gitdir"} {
+		if err := g.file(name); err != nil {
+			return err
+		}
+	}
+	if err := g.file("config.worktree"); err != nil {
+		return err
+	}
+	l.w.Guard.GitDirs = append(l.w.Guard.GitDirs, path)
+	return l.modules(path)
+}
+
+// pointer guards the .git file of a work tree inside the workspace.
+func (l *layout) pointer(worktree string) error {
+	if worktree == l.w.Path {
+		return nil // done already
+	}
+	l.w.SafeDirs = append(l.w.SafeDirs, worktree)
+	return l.shadowFile(filepath.Join(worktree, ".git"))
+}
+
+// modules guards the git folders of submodules.
+func (l *layout) modules(gitDir string) error {
+	path := filepath.Join(gitDir, "modules")
+	parts, err := gitdata.Modules(gitDir, maxParts)
+	if errors.Is(err, beneath.ErrStrange) {
+		l.mountReadOnly(path)
+		l.note("%s is read-only here: more than %d submodules, or an unusual tree", path, maxParts)
+		return nil
+	}
+	if err != nil {
+		return l.odd(path, err)
+	}
+	if len(parts) > 0 {
+		l.mount(path, "")
+	}
+	for _, part := range parts {
+		if err := l.module(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *layout) module(part gitdata.Part) error {
+	l.mount(part.GitDir, "")
+	dir, err := beneath.Dir(part.GitDir)
+	if err != nil {
+		return fmt.Errorf("open git folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	g := &guarded{layout: l, dir: dir, path: part.GitDir}
+	if err := g.commands(); err != nil {
+		return err
+	}
+	if nested := filepath.Join(part.GitDir, "modules"); isFolder(dir, "modules") {
+		l.mount(nested, "")
+	}
+	if part.Worktree == "" || !within(part.Worktree, l.w.Path) {
+		return nil
+	}
+	return l.pointer(part.Worktree)
+}
+
+// embedded guards submodules of the old form, whose .git is a folder in their
+// own work tree. Only those that .gitmodules names are known without a walk;
+// NewGitDirs finds changes in others.
+func (l *layout) embedded() error {
+	if l.request.ReadOnly {
+		return nil
+	}
+	root, err := beneath.Dir(l.w.Path)
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
+	data, _, err := beneath.ReadFile(root, ".gitmodules", gitdata.MaxConfigBytes)
+	if err != nil {
+		return nil //nolint:nilerr // the file is the tree's, not git's: without it there are no submodules
+	}
+	cfg, _ := gitdata.ParseConfig(data) // what stands before a syntax error still counts
+	left := maxParts
+	for _, e := range cfg {
+		rel := filepath.Join(filepath.Clean(e.Value), ".git")
+		if e.Section != "submodule" || e.Key != "path" || !filepath.IsLocal(rel) || !isFolder(root, rel) {
+			continue
+		}
+		if left--; left < 0 {
+			l.note("only the first %d submodules with a .git folder of their own are guarded", maxParts)
+			break
+		}
+		if err := l.gitDir(filepath.Join(l.w.Path, rel)); err != nil {
+			return err
+		}
+		l.w.SafeDirs = append(l.w.SafeDirs, filepath.Join(l.w.Path, filepath.Dir(rel)))
+	}
+	return nil
+}
+
+// linked lays out a linked work tree: its own admin folder and the common git
+// folder, whose objects, refs and logs it shares.
+//
+// The common folder itself must be writable, because git makes packed-refs.lock
+// in it whenever a ref is deleted (branch -m, stash drop). What there belongs to
+// the other work tree (HEAD, index, an operation under way) is read-only, and
+// what the host's git takes commands from is a private copy.
+func (l *layout) linked(repo gitdata.Repo) error {
+	if within(l.w.Path, repo.CommonDir) {
+		return l.linkedInside(repo)
+	}
+	l.mount(repo.CommonDir, l.whyOutside(repo.CommonDir))
+	if l.request.ReadOnly {
+		return nil
+	}
+	dir, err := beneath.Dir(repo.CommonDir)
+	if err != nil {
+		return fmt.Errorf("open git folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	g := &guarded{layout: l, dir: dir, path: repo.CommonDir}
+	if err := g.commands(); err != nil {
+		return err
+	}
+	for _, name := range others() {
+		if _, err := beneath.Lstat(dir, name); err == nil {
+			l.mountReadOnly(filepath.Join(repo.CommonDir, name))
+		}
+	}
+	l.mountReadOnly(filepath.Join(repo.CommonDir, "worktrees"))
+	if isFolder(dir, "modules") {
+		l.mountReadOnly(filepath.Join(repo.CommonDir, "modules"))
+	}
+	return l.admin(repo.GitDir)
+}
+
+// others are what a common git folder holds of its own work tree. What is not
+// there at the start may be made by the user meanwhile, who works in that
+// tree, so it is not taken away after the run; an unfinished rebase that would
+// run commands is reported by HostRun.
+func others() []string {
+	return []string{
+		"HEAD", "index", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "MERGE_MSG",
+		"rebase-merge", "rebase-apply", "sequencer",
+	}
+}
+
+// linkedInside is for a bare repository whose work trees lie in its own
+// folder. Showing that folder would show the sibling trees, so its parts are
+// mounted one by one, and what needs a lock beside them does not work.
+func (l *layout) linkedInside(repo gitdata.Repo) error {
+	dir, err := beneath.Dir(repo.CommonDir)
+	if err != nil {
+		return fmt.Errorf("open git folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	l.note("deleting and renaming branches does not work here: the repository %s holds this work tree", repo.CommonDir)
+	for _, name := range []string{"objects", "refs", "logs"} {
+		if isFolder(dir, name) {
+			l.mount(filepath.Join(repo.CommonDir, name), l.whyOutside(repo.CommonDir))
+		}
+	}
+	for _, name := range []string{"HEAD", "config", "config.worktree", "hooks", "info", "packed-refs", "shallow"} {
+		if _, err := beneath.Lstat(dir, name); err == nil {
+			l.mountReadOnly(filepath.Join(repo.CommonDir, name))
+		}
+	}
+	return l.admin(repo.GitDir)
+}
+
+func (l *layout) absent(path string) { l.w.Guard.Absent = append(l.w.Guard.Absent, path) }
+
+// odd refuses a git folder in which something is not what git makes.
+func (l *layout) odd(path string, cause error) error {
+	return bailey.WrapError(bailey.Invalid, fmt.Sprintf("%s cannot be guarded", path), cause,
+		"a git folder must hold plain files and folders, no links; `git worktree add` makes a second work tree without links")
+}

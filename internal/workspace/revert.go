@@ -1,0 +1,187 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+)
+
+// Finding is one thing that a run left in the workspace or did to a private
+// copy. Both texts are safe to print: control characters are escaped.
+type Finding struct {
+	Path string `json:"path"` // of the host
+	What string `json:"what"` // half a sentence
+}
+
+// asideSuffix is put behind the name of what may not stay. Nothing reads a
+// path of that name.
+const asideSuffix = ".set-aside"
+
+// Limits of the search for links in a git folder.
+const (
+	maxSwept      = 50_000
+	maxSweptDepth = 12
+)
+
+// clockSlack is how much older than the wall clock a file system's time stamp
+// may be: it is taken at the last tick (CONFIG_HZ, at least 100).
+const clockSlack = 20 * time.Millisecond
+
+// Revert undoes what a sandbox may not leave behind, and says what it was.
+//
+// What was not there at the start (Guard.Absent) is set aside under another
+// name beside it, not removed: the user may have made it meanwhile. Symbolic
+// links that were made in a guarded git folder since the start are removed. No
+// link is followed; a path that leads through one now is reported and left.
+// The sandbox must have ended.
+func Revert(g Guard, since time.Time) []Finding {
+	var found []Finding
+	for _, path := range g.Absent {
+		if f, ok := setAside(path); ok {
+			found = append(found, f)
+		}
+	}
+	left := maxSwept
+	for _, path := range g.GitDirs {
+		dir, err := beneath.Dir(path)
+		if err != nil {
+			found = append(found, finding(path, "is gone or a link now: look at it before you use git here"))
+			continue
+		}
+		s := sweeper{dir: dir, path: path, since: since.Add(-clockSlack), left: left, found: nil}
+		s.run()
+		_ = dir.Close() // O_PATH: nothing to lose
+		found, left = append(found, s.found...), s.left
+	}
+	return found
+}
+
+func finding(path, what string) Finding { return Finding{Path: clean(path), What: clean(what)} }
+
+func setAside(path string) (Finding, bool) {
+	dir, err := beneath.Dir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Finding{}, false
+	}
+	if err != nil {
+		return finding(path, "may be there, behind a link: look at it before you use git here"), true
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	name := filepath.Base(path)
+	for i := range 100 {
+		to := name + asideSuffix
+		if i > 0 {
+			to += "-" + strconv.Itoa(i)
+		}
+		err = beneath.Rename(dir, name, to)
+		switch {
+		case err == nil:
+			return finding(path, "was made during the run; it is now "+to), true
+		case errors.Is(err, fs.ErrNotExist):
+			return Finding{}, false
+		case !errors.Is(err, fs.ErrExist):
+			return finding(path, "was made during the run and could not be set aside"), true
+		}
+	}
+	return finding(path, "was made during the run; remove it, and the older ones beside it"), true
+}
+
+// sweeper removes fresh links from one git folder.
+type sweeper struct {
+	dir   *os.File
+	path  string
+	since time.Time
+	left  int
+	found []Finding
+}
+
+// run looks at the top, at object folders one level down, and at all of logs
+// and refs: the places git writes to.
+func (s *sweeper) run() {
+	for _, e := range s.folder("") {
+		if !e.Type.IsDir() {
+			continue
+		}
+		switch e.Name {
+		case "objects":
+			s.folder(e.Name)
+		case "logs", "refs":
+			s.tree(e.Name, 0)
+		}
+	}
+}
+
+func (s *sweeper) tree(rel string, depth int) {
+	if depth > maxSweptDepth {
+		s.found = append(s.found, finding(filepath.Join(s.path, rel), "is nested too deep to be checked for links"))
+		return
+	}
+	for _, e := range s.folder(rel) {
+		if e.Type.IsDir() {
+			s.tree(filepath.Join(rel, e.Name), depth+1)
+		}
+	}
+}
+
+// folder removes fresh links in one folder and returns its entries.
+func (s *sweeper) folder(rel string) []beneath.Entry {
+	if s.left <= 0 {
+		return nil
+	}
+	entries, err := beneath.ReadDir(s.dir, rel, s.left)
+	s.left -= len(entries) + 1
+	if errors.Is(err, beneath.ErrStrange) {
+		s.found = append(s.found, finding(filepath.Join(s.path, rel), "holds too much to be checked for links"))
+	}
+	for _, e := range entries {
+		if e.Type == fs.ModeSymlink {
+			s.link(filepath.Join(rel, e.Name))
+		}
+	}
+	return entries
+}
+
+func (s *sweeper) link(rel string) {
+	info, err := beneath.Lstat(s.dir, rel)
+	if err != nil || info.Changed.Before(s.since) {
+		return
+	}
+	path := filepath.Join(s.path, rel)
+	target, err := beneath.Readlink(s.dir, rel)
+	if err == nil && filepath.IsLocal(target) && strings.HasPrefix(target, "refs/") && filepath.Base(rel) == "HEAD" {
+		return // core.preferSymlinkRefs
+	}
+	if err := beneath.Remove(s.dir, rel, 1); err != nil {
+		s.found = append(s.found, finding(path, "is a link made during the run and could not be removed"))
+		return
+	}
+	s.found = append(s.found, finding(path, fmt.Sprintf("was a link to %s, made during the run; it is removed", target)))
+}
+
+// maxCleanRunes bounds what is printed of one name.
+const maxCleanRunes = 300
+
+// clean makes a text that a sandbox had a hand in safe to print.
+func clean(s string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > maxCleanRunes {
+			b.WriteString("…")
+			break
+		}
+		if r == '\\' || r != '\ufffd' && strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+)
+
+// Request says which folder is asked for, and by whom.
+type Request struct {
+	Dir      string   // absolute, as the user named it; links are followed
+	UID      int      // of the caller
+	Home     string   // of the caller; may be empty
+	Passwd   string   // the file of the host's users; "" is /etc/passwd
+	Own      []string // bailey's configuration, data, state and runtime folders
+	ReadOnly bool     // the sandbox only reads it
+}
+
+// Workspace is a folder that a sandbox may be given, and what goes with it.
+type Workspace struct {
+	Path     string          // absolute, no link in it; the same inside
+	UID, GID int             // its owner, for the id map of a root caller
+	Mounts   []bailey.Mount  // the folder first, then git folders; each after those it lies in
+	Links    []bailey.Link   // the path as the user named it, where that differs
+	Shadows  []bailey.Shadow // private copies, to be put over Mounts
+	SafeDirs []string        // work trees that git inside must trust, besides Path
+	Guard    Guard           // what to check after the run
+	Notes    []string        // sentences for the header
+}
+
+// Guard is what Revert, HostRun and NewGitDirs need to know of a workspace. It
+// has a wire form because the watchdog keeps one too. The zero value guards
+// nothing.
+type Guard struct {
+	Root    string   `json:"root"`     // the workspace
+	GitDirs []string `json:"git_dirs"` // git folders that the sandbox may write to
+	Absent  []string `json:"absent"`   // paths that were not there at the start and must not be left behind
+	Watch   []string `json:"watch"`    // files and folders of the tree that the host's git runs
+}
+
+// Open checks a folder and lays out what a sandbox sees of it.
+//
+// Errors are of type bailey.Error: NotFound and Invalid for a folder that is
+// not there or may not be a workspace, Forbidden for one that the caller may
+// not write to. Each names the folder, the reason and what to do.
+func Open(r Request) (*Workspace, error) {
+	path, err := canonical(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.refuse(path); err != nil {
+		return nil, err
+	}
+	dir, err := beneath.Dir(path)
+	if err != nil {
+		return nil, bailey.WrapError(bailey.NotFound, fmt.Sprintf("open the workspace %s", path), err, "check the path")
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	info, err := beneath.Lstat(dir, "")
+	if err != nil {
+		return nil, bailey.WrapError(bailey.Internal, fmt.Sprintf("look at the workspace %s", path), err, "")
+	}
+	if !r.ReadOnly && !beneath.Writable(dir) {
+		return nil, bailey.NewError(bailey.Forbidden, fmt.Sprintf("you may not write to %s (it belongs to user %d)", path, info.UID),
+			"choose a folder of your own, or use --read-only")
+	}
+	l := &layout{request: r, w: &Workspace{
+		Path: path, UID: info.UID, GID: info.GID, Mounts: nil, Links: typedLink(r.Dir, path), Shadows: nil, SafeDirs: nil,
+		Guard: Guard{Root: path, GitDirs: nil, Absent: nil, Watch: nil}, Notes: nil,
+	}}
+	l.mount(path, "workspace")
+	if err := l.git(); err != nil {
+		return nil, err
+	}
+	return l.w, nil
+}
+
+// canonical follows the links in the path that the user gave.
+func canonical(dir string) (string, error) {
+	if !filepath.IsAbs(dir) || !isText(dir) {
+		return "", unusable(dir)
+	}
+	path, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no folder %s", dir), "check the path, or create it")
+	}
+	if err != nil {
+		return "", bailey.WrapError(bailey.Invalid, fmt.Sprintf("find the workspace %s", dir), err, "check the path")
+	}
+	if !isText(path) {
+		return "", unusable(path)
+	}
+	return path, nil
+}
+
+func unusable(dir string) error {
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("workspace %q is not usable", dir),
+		"use an absolute path in UTF-8 without control characters")
+}
+
+// isText reports whether a path survives JSON, a terminal and a generated
+// file unchanged.
+func isText(path string) bool {
+	return utf8.ValidString(path) && !strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// typedLink makes the path that the user typed work inside too. It is one link
+// at that very path, so that a linked parent (/home on some systems) does not
+// get in the way of the sandbox's own folders. A path in a memory file system
+// or a system folder of the sandbox is left out.
+func typedLink(typed, path string) []bailey.Link {
+	typed = filepath.Clean(typed)
+	if typed == path || within(typed, path) {
+		return nil
+	}
+	for _, dir := range []string{"/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/var/run", "/home/agent", "/bin", "/sbin", "/lib", "/lib64"} {
+		if within(typed, dir) {
+			return nil
+		}
+	}
+	return []bailey.Link{{Path: typed, Target: path}}
+}
+
+// within reports whether path is dir or lies below it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}
+
+// withinAny reports whether path is one of dirs or lies below one.
+func withinAny(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+}
