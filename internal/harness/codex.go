@@ -88,6 +88,8 @@ enabled = false
 [features]
 plugins = false
 apps = false
+# It would copy all of itself into the home folder, which is memory here.
+daemon_auto_start = false
 
 [tui]
 show_tooltips = false

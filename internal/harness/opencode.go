@@ -2,6 +2,7 @@ package harness
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
@@ -78,7 +79,9 @@ func opencodeSettings(h Host, p *Preset) {
 		if !h.has(pr.key) {
 			continue
 		}
-		p.Allow = append(p.Allow, pr.host+":443")
+		if rule := pr.host + ":443"; !slices.Contains(p.Allow, rule) {
+			p.Allow = append(p.Allow, rule)
+		}
 		if pr.baseURL != "" && h.has(pr.baseURL) {
 			providers[pr.name] = map[string]any{"options": map[string]any{"baseURL": versioned(h.Env[pr.baseURL])}}
 		}

@@ -42,7 +42,7 @@ var jobs = []struct {
 	},
 	{
 		"codex", "CODEX_API_KEY", "api.openai.com",
-		[]string{"exec", "-m", "gpt-5.5", "--skip-git-repo-check", prompt}, []string{prompt},
+		[]string{"exec", "-m", "gpt-5.5", "--skip-git-repo-check", prompt}, nil,
 	},
 	{
 		"opencode", "ANTHROPIC_API_KEY", "api.anthropic.com",
@@ -51,8 +51,7 @@ var jobs = []struct {
 	},
 	{
 		"opencode", "OPENAI_API_KEY", "api.openai.com",
-		[]string{"run", "--format", "json", "-m", "openai/gpt-5.5", prompt},
-		[]string{"-m", "openai/gpt-5.5", "--prompt", prompt},
+		[]string{"run", "--format", "json", "-m", "openai/gpt-5.5", prompt}, nil,
 	},
 }
 
@@ -162,8 +161,10 @@ func TestPresets_RealAgentsWork(t *testing.T) {
 func TestPresets_TerminalStartAsksNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range jobs {
+		if tc.terminal == nil {
+			continue
+		}
 		t.Run(tc.agent+"_"+tc.keyName, func(t *testing.T) {
-			t.Parallel()
 			b := newBench(t, tc.agent, tc.keyName, tc.apiHost, tc.terminal)
 			screen := inTerminal(t, b)
 			b.check(t, tc.apiHost)
@@ -188,7 +189,7 @@ func inTerminal(t *testing.T, b bench) string {
 	}()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(4 * time.Minute)
 wait:
 	for !b.model.Finished() {
 		select {
@@ -196,7 +197,7 @@ wait:
 		case <-read:
 			break wait
 		case <-deadline:
-			t.Error("not done after a minute")
+			t.Error("not done in time")
 			break wait
 		}
 	}
@@ -223,10 +224,10 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// run waits at most 90 s and returns both outputs.
+// run waits at most four minutes and returns both outputs.
 func run(t *testing.T, cmd *exec.Cmd) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

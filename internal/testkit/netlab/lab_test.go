@@ -10,9 +10,12 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 )
@@ -266,13 +269,28 @@ func TestLab_LabsAreStrangers(t *testing.T) {
 }
 
 func TestLab_LeavesNothingBehind(t *testing.T) {
-	var dir string
+	var dir, stray string
 	t.Run("inner", func(t *testing.T) {
 		lab := netlab.New(t)
-		lab.Tester()
 		dir = lab.Dir()
-		output(t, lab.Command("true"))
+		stray = output(t, lab.CommandAs(lab.Tester(), "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!"))
+		if _, err := os.Stat("/proc/" + stray + "/ns"); err != nil {
+			t.Fatalf("the stray process is not there to begin with: %v", err)
+		}
 	})
+	pid, err := strconv.Atoi(stray)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil; {
+		if b, _ := os.ReadFile("/proc/" + stray + "/stat"); strings.Contains(string(b), ") Z ") {
+			break // dead, and its new parent has not looked yet
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a process is left")
+		}
+		runtime.Gosched()
+	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("folder is left: %v", err)
 	}

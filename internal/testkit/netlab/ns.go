@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -24,9 +26,34 @@ func (l *Lab) enter() error {
 			return fmt.Errorf("open network namespace: %w", err)
 		}
 		l.ns = f
-		l.onClose(func() { _ = f.Close() })
+		l.onClose(func() {
+			l.endProcesses()
+			_ = f.Close()
+		})
 		return nil
 	})
+}
+
+// endProcesses ends what was started in the lab and left running, such as the
+// background server of an agent. Nobody else's process is in the namespace.
+func (l *Lab) endProcesses() {
+	own, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", l.ns.Fd()))
+	if err != nil {
+		return
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return
+	}
+	for _, p := range procs {
+		pid, err := strconv.Atoi(filepath.Base(p))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if ns, err := os.Readlink(p + "/ns/net"); err == nil && ns == own {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
 }
 
 // do runs f on a thread that is in the lab.
