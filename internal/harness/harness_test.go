@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	elf      = "\x7fELF\x02\x01\x01program"
-	nodeJS   = "#!/usr/bin/env node\nimport x\n"
+	elf       = "\x7fELF\x02\x01\x01program"
+	nodeJS    = "#!/usr/bin/env node\nimport x\n"
 	shWrapper = "#!/bin/sh\nexec \"$HOME/.claude/local/node_modules/.bin/claude\" \"$@\"\n"
 )
 
