@@ -127,6 +127,21 @@ func (d *docker) stop() {
 	_ = d.cmd.Wait()
 }
 
+// unmountBelow takes away what docker and gVisor leave mounted in their state
+// folders (null-netns).
+func unmountBelow(dir string) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return
+	}
+	for line := range strings.SplitSeq(string(mounts), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && strings.HasPrefix(fields[1], dir+"/") {
+			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH)
+		}
+	}
+}
+
 func lastLine(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

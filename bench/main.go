@@ -182,6 +182,7 @@ func (l *lab) close() {
 	if l.docker != nil {
 		l.docker.stop()
 	}
+	unmountBelow(l.dir)
 	if err := os.RemoveAll(l.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 	}
