@@ -30,6 +30,9 @@ type Config struct {
 	DNSPort uint16       // where R listens for redirected port 53, UDP and TCP
 }
 
+// DefaultGateway is the address that answers for names in the usual airlock.
+func DefaultGateway() netip.Addr { return Config{}.withDefaults().Gateway }
+
 func (c Config) withDefaults() Config {
 	if c.Sandbox == (netip.Prefix{}) && c.Gateway == (netip.Addr{}) {
 		c.Sandbox = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 0, 2}), 30)

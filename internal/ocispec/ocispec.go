@@ -15,6 +15,7 @@ type Staged struct {
 	Root      string   // the generated root file system
 	Sources   []string // one for each of Spec.Mounts, same order
 	First     string   // the first process's binary
+	Guarded   []bool   // one for each of Spec.Mounts: serve it as Bind.Guarded says; may be nil
 	Binds     []Bind   // what the helper adds: private copies, guarded git directories
 	NetworkNS string   // path of the network namespace; empty for none
 	FileBytes int64    // RLIMIT_FSIZE; 0 leaves it out
@@ -67,7 +68,7 @@ func process(s *sandbox.Spec, st Staged) *specs.Process {
 	return &specs.Process{
 		User:            specs.User{UID: uint32(s.UID), GID: uint32(s.GID)},
 		Args:            s.FirstArgs,
-		Env:             []string{}, // the command's environment travels over the wire
+		Env:             firstEnv(),
 		Cwd:             "/",
 		NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{
@@ -136,15 +137,30 @@ func bindOptions(writable bool) []string {
 // hints are gVisor's annotations on mounts (runsc/boot/mount_hints.go).
 func hints(st Staged) map[string]string {
 	h := map[string]string{}
-	for i, b := range st.Binds {
-		if !b.Guarded {
-			continue
-		}
-		prefix := fmt.Sprintf("dev.gvisor.spec.mount.guarded%d.", i)
-		h[prefix+"source"] = b.Source
+	guard := func(source string) {
+		prefix := fmt.Sprintf("dev.gvisor.spec.mount.guarded%d.", len(h)/4)
+		h[prefix+"source"] = source
 		h[prefix+"type"] = "bind"
 		h[prefix+"share"] = "shared"
 		h[prefix+"directfs"] = "off"
 	}
+	for i, guarded := range st.Guarded {
+		if guarded {
+			guard(st.Sources[i])
+		}
+	}
+	for _, b := range st.Binds {
+		if b.Guarded {
+			guard(b.Source)
+		}
+	}
 	return h
+}
+
+// firstEnv is the environment of the sandbox's first process; the command's
+// own travels over the wire and never stands in a file. It tunes the Go
+// runtime for a user-space kernel, where every switch between threads is dear:
+// one processor, and no collection before there is something to collect.
+func firstEnv() []string {
+	return []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=64MiB", "GODEBUG=asyncpreemptoff=1"}
 }

@@ -56,7 +56,7 @@ func RunArgs(c Config) []string {
 		args = append(args, "--network=sandbox", "--gvisor-gro")
 	}
 	if c.DebugLog != "" {
-		args = append(args, "--debug", "--debug-log="+c.DebugLog+"/")
+		args = append(args, "--debug", "--strace", "--debug-log="+c.DebugLog+"/")
 	}
 	return append(args, "run",
 		"--bundle="+c.Bundle,

@@ -31,6 +31,9 @@ type Spec struct {
 // FirstPath is where the first process's binary is mounted inside.
 const FirstPath = "/.bailey/bailey"
 
+// FirstArg is the one argument that makes the binary the first process.
+const FirstArg = "sandboxd"
+
 // ShadowDir is the folder inside that holds the private copies.
 const ShadowDir = "/.bailey/private"
 

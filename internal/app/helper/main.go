@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -135,8 +133,8 @@ func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
 		ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net,
 		WireFD: 3, GuestFD: 3,
 	}
-	if s.DebugLog {
-		cfg.DebugLog = "/tmp"
+	if s.DebugDir != "" {
+		cfg.DebugLog = debugDir
 	}
 	null, err := os.Open("/dev/null")
 	if err != nil {
@@ -162,9 +160,6 @@ func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
 	}
 	err = cmd.Wait()
 	r := local.Report{Event: local.Exited, Log: log.String()}
-	if s.DebugLog {
-		r.Log += debugLogs()
-	}
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		r.Message = err.Error()
 	}
@@ -192,18 +187,6 @@ func watchParent(control *os.File, p *os.Process) {
 	_, _ = io.Copy(io.Discard, control)
 	_ = p.Kill()
 	os.Exit(bailey.ExitBailey) // process 1: everything in the PID namespace ends with it
-}
-
-func debugLogs() string {
-	var b strings.Builder
-	names, _ := filepath.Glob("/tmp/*")
-	for _, n := range names {
-		data, err := os.ReadFile(n)
-		if err == nil {
-			fmt.Fprintf(&b, "\n==> %s\n%s", filepath.Base(n), data)
-		}
-	}
-	return b.String()
 }
 
 // tail keeps the last max bytes written to it.

@@ -31,6 +31,7 @@ const (
 	bundleDir  = "/bundle"
 	stateDir   = "/state"
 	netnsFile  = "/netns"
+	debugDir   = "/debug"
 )
 
 // pin opens every source before anything is covered, each exactly once.
@@ -59,10 +60,17 @@ func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	if err := mount.Private(); err != nil {
 		return nil, err
 	}
+	var debug *os.File
+	if s.DebugDir != "" {
+		var err error
+		if debug, err = mount.Clone(s.DebugDir); err != nil {
+			return nil, layerError("debug folder", err, "")
+		}
+	}
 	if err := mount.Tmpfs(stageDir, "mode=0700,size=256m"); err != nil {
 		return nil, err
 	}
-	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, gitDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
+	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, gitDir, debugDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
 		if err := os.Mkdir(stageDir+d, 0o755); err != nil {
 			return nil, err
 		}
@@ -73,6 +81,11 @@ func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	}
 	if err := devices(); err != nil {
 		return nil, err
+	}
+	if debug != nil {
+		if err := errors.Join(mount.Attach(debug, stageDir+debugDir), debug.Close()); err != nil {
+			return nil, layerError("debug folder", err, "")
+		}
 	}
 	if err := mount.Pivot(stageDir); err != nil {
 		return nil, err
@@ -187,18 +200,12 @@ func skeleton(s *sandbox.Spec) error {
 // that the host keeps for itself (docs/adr/0005). A git directory becomes a
 // mount of its own, composed here; a copy outside of any is mounted by gVisor.
 func privateCopies(s *sandbox.Spec, st *ocispec.Staged) error {
-	for i, dir := range s.GitDirs {
-		target := filepath.Join(gitDir, strconv.Itoa(i))
-		if err := os.Mkdir(target, 0o755); err != nil {
-			return err
-		}
-		if err := bindOver(stagedPath(s, dir), target); err != nil {
-			return fmt.Errorf("git directory %s: %w", dir, err)
-		}
-		st.Binds = append(st.Binds, ocispec.Bind{Source: target, Target: dir, Writable: true, Guarded: true})
+	bases, err := guard(s, st)
+	if err != nil {
+		return err
 	}
 	for i, sh := range s.Shadows {
-		if err := privateCopy(s, st, i, sh); err != nil {
+		if err := privateCopy(s, st, bases, i); err != nil {
 			return fmt.Errorf("private copy of %s: %w", sh.Path, err)
 		}
 	}
@@ -208,7 +215,32 @@ func privateCopies(s *sandbox.Spec, st *ocispec.Staged) error {
 	return nil
 }
 
-func privateCopy(s *sandbox.Spec, st *ocispec.Staged, i int, sh bailey.Shadow) error {
+// guard makes each git directory a guarded mount and returns where each lies
+// here.
+func guard(s *sandbox.Spec, st *ocispec.Staged) ([]string, error) {
+	st.Guarded = make([]bool, len(s.Mounts))
+	bases := make([]string, len(s.GitDirs))
+	for k, dir := range s.GitDirs {
+		i := s.WritableMount(dir)
+		if i >= 0 && s.Mounts[i].Target == dir {
+			st.Guarded[i] = true
+			bases[k] = st.Sources[i]
+			continue
+		}
+		bases[k] = filepath.Join(gitDir, strconv.Itoa(k))
+		if err := os.Mkdir(bases[k], 0o755); err != nil {
+			return nil, err
+		}
+		if err := bindOver(stagedPath(s, dir), bases[k]); err != nil {
+			return nil, fmt.Errorf("git directory %s: %w", dir, err)
+		}
+		st.Binds = append(st.Binds, ocispec.Bind{Source: bases[k], Target: dir, Writable: true, Guarded: true})
+	}
+	return bases, nil
+}
+
+func privateCopy(s *sandbox.Spec, st *ocispec.Staged, bases []string, i int) error {
+	sh := s.Shadows[i]
 	copyPath := filepath.Join(privateDir, strconv.Itoa(i))
 	if err := writeCopy(copyPath, sh); err != nil {
 		return err
@@ -225,7 +257,7 @@ func privateCopy(s *sandbox.Spec, st *ocispec.Staged, i int, sh bailey.Shadow) e
 		st.Binds = append(st.Binds, ocispec.Bind{Source: file, Target: sh.Path})
 		return nil
 	}
-	target := filepath.Join(gitDir, strconv.Itoa(k), strings.TrimPrefix(sh.Path, s.GitDirs[k]))
+	target := filepath.Join(bases[k], strings.TrimPrefix(sh.Path, s.GitDirs[k]))
 	if sh.Dir {
 		return bindOver(copyPath, target)
 	}

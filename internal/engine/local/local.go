@@ -29,7 +29,7 @@ type Config struct {
 	Caller     Caller              // who owns what the sandbox writes
 	Proxy      *os.File            // the proxy's socket for listeners; nil in mode none
 	Enroll     func(pid int) error // puts the helper into its limits before it does anything
-	DebugLog   bool
+	DebugDir   string              // writable folder of the host for gVisor's logs; empty for none
 }
 
 // Caller is the identity that bailey was started with.
@@ -47,6 +47,7 @@ type Sandbox struct {
 	process *os.Process
 	control *os.File
 	exited  chan struct{}
+	closed  func() error // once
 	mu      sync.Mutex
 	exit    Exit
 }
@@ -76,7 +77,7 @@ func Start(ctx context.Context, cfg Config) (*Sandbox, error) {
 		return nil, errors.Join(err, ours.Close())
 	}
 	cl.add(guest)
-	sb := &Sandbox{Wire: wire, control: ours, exited: make(chan struct{})}
+	sb := &Sandbox{Wire: wire, control: ours, exited: make(chan struct{}), closed: sync.OnceValue(ours.Close)}
 	settings, files, err := prepare(&cfg, &cl)
 	if err != nil {
 		return nil, errors.Join(err, ours.Close(), wire.Close())
@@ -95,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Sandbox, error) {
 // prepare turns the specification into settings and the descriptors that go
 // with them, in the order of ExtraFD.
 func prepare(cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
-	s := &Settings{Spec: cfg.Spec, DebugLog: cfg.DebugLog, MountFDs: make([]int, len(cfg.Spec.Mounts))}
+	s := &Settings{Spec: cfg.Spec, DebugDir: cfg.DebugDir, MountFDs: make([]int, len(cfg.Spec.Mounts))}
 	var files []*os.File
 	if cfg.Proxy != nil {
 		s.Proxy = true
@@ -266,7 +267,7 @@ func (sb *Sandbox) Kill() {
 func (sb *Sandbox) Close() error {
 	sb.Kill()
 	<-sb.exited
-	return sb.control.Close()
+	return sb.closed()
 }
 
 func readReport(f *os.File) (Report, []int, error) {

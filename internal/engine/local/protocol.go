@@ -31,7 +31,7 @@ type Settings struct {
 	Spec     sandbox.Spec `json:"spec"`
 	Proxy    bool         `json:"proxy"`     // a proxy waits for listeners
 	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: a descriptor, or -1 to open Source here
-	DebugLog bool         `json:"debug_log"` // keep gVisor's logs and send them to the parent's stderr
+	DebugDir string       `json:"debug_dir"` // a folder of the host for gVisor's own logs; empty for none
 }
 
 // Report is one line from the helper to the parent.

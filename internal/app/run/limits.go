@@ -1,0 +1,133 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/watchdog"
+	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/watch"
+)
+
+// backstopGrace is how much later than the run itself the watchdog keeps a
+// deadline.
+const backstopGrace = 3 * time.Second
+
+// limits is the sandbox's cgroup, if there is one, and the watchdog that
+// keeps what no cgroup does and cleans up when this process is killed.
+type limits struct {
+	group    *cgroup.Group
+	dog      *watch.Client
+	statuses []cgroup.Status
+	reports  chan watch.Report // closed when the watchdog is gone
+	done     bool
+}
+
+// startLimits starts the watchdog before there is anything to clean up, then
+// makes the cgroup.
+func (u *running) startLimits(context.Context) error {
+	l := u.plan.spec.Limits
+	group, err := cgroup.Find(cgroup.Config{
+		ID:     string(u.plan.spec.ID),
+		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: cgroup.BackstopTasks},
+	})
+	if err != nil {
+		return fmt.Errorf("look for cgroups: %w", err)
+	}
+	s := watch.Settings{
+		Cgroup: group.Place(), Timeout: l.Timeout, Grace: backstopGrace,
+		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
+		RevertPaths: u.plan.revertPaths(), StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
+	}
+	if u.req.ReadOnly {
+		s.DiskBytes, s.Inodes = 0, 0
+	}
+	if group.Place().Version == 0 {
+		s.MemoryBytes = l.MemoryBytes
+	}
+	dog, err := watch.Start(&exec.Cmd{Path: "/proc/self/exe", Args: []string{watchdog.Argv0}, Env: []string{}, Dir: "/"}, s)
+	if err != nil {
+		return err
+	}
+	u.limits = &limits{group: group, dog: dog, reports: make(chan watch.Report, 4)}
+	if err := group.Create(); err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	u.limits.statuses = group.Statuses()
+	go u.limits.listen()
+	go u.watchLimits()
+	return nil
+}
+
+// cpuQuota is zero, for none, when the sandbox may use the whole machine.
+func (u *running) cpuQuota() int64 {
+	if q := u.plan.spec.Limits.MilliCPUs; q < int64(u.host.CPUs)*1000 {
+		return q
+	}
+	return 0
+}
+
+func (l *limits) listen() {
+	defer close(l.reports)
+	for {
+		r, err := l.dog.Next()
+		if err != nil {
+			return
+		}
+		l.reports <- r
+	}
+}
+
+// enroll puts the helper under the limits before it does anything.
+func (l *limits) enroll(pid int) error {
+	id, err := proc.Identify(pid)
+	if err != nil {
+		return fmt.Errorf("identify helper: %w", err)
+	}
+	if err := l.dog.Helper(id); err != nil {
+		return err
+	}
+	if err := l.group.AddProcess(pid); err != nil {
+		return bailey.WrapError(bailey.Unsupported, "put the sandbox into its cgroup", err, "see bailey doctor")
+	}
+	return nil
+}
+
+// outOfMemory reports whether the kernel killed something of the sandbox for
+// its memory.
+func (l *limits) outOfMemory() bool {
+	n, err := l.group.OOMKills()
+	return err == nil && n > 0
+}
+
+// watched lists the limits that no cgroup enforces.
+func (l *limits) watched() []cgroup.Status {
+	var out []cgroup.Status
+	for _, s := range l.statuses {
+		if !s.Enforced {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (l *limits) close() error {
+	if l.done {
+		return nil
+	}
+	l.done = true
+	return l.dog.Done()
+}
+
+// watchLimits turns what the watchdog reports into the end of the run.
+func (u *running) watchLimits() {
+	for r := range u.limits.reports {
+		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: r.Message})
+		u.stop <- ending{reason: r.Limit, message: r.Message}
+	}
+}

@@ -1,0 +1,188 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/airlock"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/gate"
+	"github.com/bailey-dev/bailey/internal/gitdata"
+	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/linux/pty"
+	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/rootfs"
+	"github.com/bailey-dev/bailey/internal/sandbox"
+	"github.com/bailey-dev/bailey/internal/wire"
+	"github.com/bailey-dev/bailey/internal/workspace"
+)
+
+// plan is everything decided before anything is made.
+type plan struct {
+	name      string
+	workspace string
+	guard     workspace.Guard
+	spec      sandbox.Spec
+	policy    policy.Policy
+	exec      wire.Exec
+	tty       bool
+	files     []wire.File // for the command's home
+	notes     []string    // sentences for the header
+	mounted   []bailey.Mount
+}
+
+// makePlan checks the request against the machine and decides everything. It
+// makes nothing, so any error leaves nothing behind.
+func makePlan(h Host, r *Request) (*plan, error) {
+	env, err := environment(r, h.Env)
+	if err != nil {
+		return nil, err
+	}
+	preset, err := findPreset(h, r, env)
+	if err != nil {
+		return nil, err
+	}
+	pol, err := buildPolicy(r, preset.Allow)
+	if err != nil {
+		return nil, err
+	}
+	ws, start, err := openWorkspace(h, r)
+	if err != nil {
+		return nil, err
+	}
+	limits := r.Limits.Limits(h.CPUs, h.Memory)
+	if err := config.Check(limits); err != nil {
+		return nil, err
+	}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p.spec = sandbox.Spec{ID: bailey.NewSandboxID(), Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
+	if p.name, err = sandboxName(r.Name, ws.Path, p.spec.ID); err != nil {
+		return nil, err
+	}
+	p.spec.Hostname = p.name
+	system, err := p.system(h, r, ws, preset)
+	if err != nil {
+		return nil, err
+	}
+	p.fill(ws, system, preset)
+	p.exec = wire.Exec{
+		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
+		Env:   merge(system.Env, preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
+		Files: p.files,
+	}
+	if preset.Name != "" {
+		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
+	}
+	return p, nil
+}
+
+// findPreset looks whether the command names an agent. A file of that name in
+// the workspace is reached by a path (./claude), as everywhere.
+func findPreset(h Host, r *Request, env []string) (harness.Preset, error) {
+	if !r.Preset || !harness.Known(r.Command[0]) {
+		return harness.Preset{}, nil
+	}
+	passed := map[string]string{}
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		passed[name] = value
+	}
+	return harness.Find(r.Command[0], harness.Host{
+		Arch: runtime.GOARCH, Home: h.Home, Path: filepath.SplitList(h.Env.Get("PATH")),
+		Workspace: h.Dir, Env: passed, Files: harness.OS{},
+	})
+}
+
+// openWorkspace decides which folder is the workspace and where in it the
+// command starts: --workdir names a folder of the current one, or another
+// workspace.
+func openWorkspace(h Host, r *Request) (*workspace.Workspace, string, error) {
+	dir := h.Dir
+	start := h.Dir
+	if r.Workdir != "" {
+		start = r.Workdir
+		if !filepath.IsAbs(start) {
+			start = filepath.Join(h.Dir, start)
+		}
+		if fi, err := os.Stat(start); err != nil || !fi.IsDir() {
+			return nil, "", bailey.NewError(bailey.NotFound, fmt.Sprintf("--workdir: there is no folder %s", start), "check the path, or create it")
+		}
+	}
+	open := func(dir string) (*workspace.Workspace, error) {
+		return workspace.Open(workspace.Request{Dir: dir, UID: h.UID, Home: h.Home, Own: h.Dirs.All(), ReadOnly: r.ReadOnly})
+	}
+	start, err := filepath.EvalSymlinks(start)
+	if err != nil {
+		return nil, "", bailey.WrapError(bailey.Invalid, "find the folder to start in", err, "check the path")
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && sandbox.Within(start, real) {
+		ws, err := open(dir)
+		if err == nil || r.Workdir == "" {
+			return ws, start, err
+		}
+	}
+	ws, err := open(start)
+	return ws, start, err
+}
+
+// system lays out the root file system.
+func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harness.Preset) (rootfs.Plan, error) {
+	id := gitdata.ReadIdentity(h.Home, h.Env.Get("XDG_CONFIG_HOME"))
+	host := rootfs.Host{
+		UID: h.UID, GID: h.GID, Hostname: p.spec.Hostname, Env: h.Env.Get, Workspace: ws.Path,
+		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes,
+	}
+	if p.policy.Mode != bailey.NetNone {
+		host.Nameserver = airlock.DefaultGateway()
+	}
+	return rootfs.FromHost(host)
+}
+
+// fill puts the parts together.
+func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.Preset) {
+	s := &p.spec
+	s.UID, s.GID = system.UID, system.GID
+	s.Mounts = slices.Concat(system.Mounts, preset.Mounts, ws.Mounts)
+	s.Tmpfs, s.Links = system.Tmpfs, slices.Concat(system.Links, ws.Links)
+	s.Files = system.Files
+	s.Shadows, s.GitDirs = ws.Shadows, ws.Guard.GitDirs
+	for _, f := range preset.Files {
+		p.files = append(p.files, wire.File{Path: f.Path, Mode: uint16(f.Mode.Perm()), Data: f.Data})
+	}
+	for _, m := range slices.Concat(system.Mounts, preset.Mounts) {
+		if m.Why != "" {
+			p.mounted = append(p.mounted, m)
+		}
+	}
+	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes)
+}
+
+// revertPaths are the protected paths that the watchdog removes if this
+// process is killed: those inside the workspace.
+func (p *plan) revertPaths() []string {
+	var out []string
+	for _, path := range p.guard.Absent {
+		if rel, ok := strings.CutPrefix(path, p.workspace+"/"); ok {
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+func (p *plan) proxy() gate.Settings {
+	return gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
+}
+
+// umask returns the caller's; it is the caller's files that are made.
+func umask() uint16 {
+	old := unix.Umask(0o077)
+	unix.Umask(old)
+	return uint16(old & 0o777) //nolint:gosec // nine bits
+}

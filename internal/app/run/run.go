@@ -1,0 +1,253 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/session"
+	"github.com/bailey-dev/bailey/internal/watch"
+	"github.com/bailey-dev/bailey/internal/wire"
+)
+
+// Runtime is the name of the one runtime of this version, as `ps` shows it.
+const Runtime = "gvisor"
+
+// Run makes a sandbox, runs the command in it and takes the sandbox down. It
+// returns the exit code of `bailey run`; an error means that bailey failed
+// and nothing of the sandbox is left.
+func Run(ctx context.Context, h Host, r Request) (int, error) {
+	p, err := makePlan(h, &r)
+	if err != nil {
+		return 0, err
+	}
+	u := &running{
+		host: h, req: &r, plan: p, started: time.Now(), stop: make(chan ending, 8),
+		out: &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, sandbox: p.spec.ID, now: time.Now},
+	}
+	return u.run(ctx)
+}
+
+// running is one sandbox from before its start to after its end.
+type running struct {
+	host    Host
+	req     *Request
+	plan    *plan
+	out     *output
+	started time.Time
+
+	server  *control.Server
+	limits  *limits
+	proxy   *proxyRole
+	sandbox *local.Sandbox
+	wire    *wire.Host
+	stop    chan ending
+	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
+
+	mu     sync.Mutex
+	status string
+	denied denials
+}
+
+func (u *running) run(ctx context.Context) (code int, err error) {
+	u.ctx = ctx
+	u.setStatus("creating")
+	defer u.release(&err)
+	if err := u.acquire(ctx); err != nil {
+		return 0, err
+	}
+	return u.attend(ctx)
+}
+
+// acquire makes everything that the run needs, in the one order that leaves
+// nothing behind: what cleans up comes before what needs cleaning.
+func (u *running) acquire(ctx context.Context) error {
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"watchdog", u.startLimits},
+		{"name", u.claimName},
+		{"proxy", u.startProxy},
+		{"sandbox", u.startSandbox},
+	}
+	for _, s := range steps {
+		if err := s.do(ctx); err != nil {
+			if bailey.KindOf(err) != bailey.Internal {
+				return err
+			}
+			return fmt.Errorf("start %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (u *running) claimName(ctx context.Context) error {
+	s, err := control.Listen(ctx, u.host.Dirs.Runtime, u.plan.name, u.host.UID)
+	if err != nil {
+		return err
+	}
+	u.server = s
+	go s.Serve(u)
+	return nil
+}
+
+func (u *running) startProxy(context.Context) error {
+	if u.plan.policy.Mode == bailey.NetNone {
+		return nil
+	}
+	p, err := startProxy(u.plan.proxy(), u.host.UID, u.netEvent)
+	u.proxy = p
+	return err
+}
+
+func (u *running) startSandbox(ctx context.Context) error {
+	u.header()
+	u.out.event(bailey.Event{Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command})
+	cfg := local.Config{
+		Spec: u.plan.spec, Executable: u.host.Executable,
+		Caller:   local.Caller{UID: u.host.UID, GID: u.host.GID, Home: u.host.Home},
+		Enroll:   u.limits.enroll,
+		DebugDir: u.host.DebugDir,
+	}
+	if u.proxy != nil {
+		cfg.Proxy = u.proxy.Sandbox
+	}
+	sb, err := local.Start(ctx, cfg)
+	if u.proxy != nil {
+		err = errors.Join(err, u.proxy.Sandbox.Close())
+	}
+	if err != nil {
+		return err
+	}
+	u.sandbox = sb
+	u.wire, err = wire.NewHost(sb.Wire)
+	return err
+}
+
+// attend runs the command and decides what its end means.
+func (u *running) attend(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go u.watchEnd(cancel)
+	u.setStatus("running")
+	u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
+	if u.plan.tty {
+		u.out.hold()
+	}
+	result, err := session.Run(ctx, u.wire, session.Options{
+		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: u.host.Stdout, Stderr: u.host.Stderr,
+	})
+	u.setStatus("stopping")
+	u.end()
+	u.out.release()
+	return u.verdict(result, err)
+}
+
+// watchEnd ends the run when somebody asks for it or a limit is reached.
+func (u *running) watchEnd(cancel context.CancelCauseFunc) {
+	var deadline <-chan time.Time
+	if t := u.plan.spec.Limits.Timeout; t > 0 {
+		deadline = time.After(time.Until(u.started.Add(t)))
+	}
+	var e ending
+	select {
+	case e = <-u.stop:
+	case <-deadline:
+		e = ending{reason: watch.Timeout, message: fmt.Sprintf("the deadline of %v passed", u.plan.spec.Limits.Timeout)}
+		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: e.reason, Message: e.message})
+	}
+	u.setStatus("stopping")
+	if e.reason == reasonStop || e.reason == watch.Timeout {
+		ctx, done := context.WithTimeout(context.Background(), stopGrace) //nolint:forbidigo // the end must not depend on the caller
+		_ = u.wire.Shutdown(ctx)
+		done()
+	}
+	u.sandbox.Kill()
+	cancel(&e)
+}
+
+// end takes the sandbox down and collects what is to be told about it.
+func (u *running) end() {
+	_ = u.wire.Close()
+	_ = u.sandbox.Close()
+	if u.proxy != nil {
+		u.proxy.finish()
+	}
+}
+
+// release lets go of everything, however far acquire came.
+func (u *running) release(err *error) {
+	if u.sandbox != nil {
+		*err = errors.Join(*err, u.sandbox.Close())
+	}
+	if u.proxy != nil {
+		u.proxy.finish()
+	}
+	if u.limits != nil {
+		*err = errors.Join(*err, u.limits.close())
+	}
+	if u.server != nil {
+		*err = errors.Join(*err, u.server.Close())
+	}
+}
+
+func (u *running) netEvent(e bailey.Event) {
+	u.out.event(e)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.denied.add(e)
+}
+
+func (u *running) setStatus(s string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.status = s
+}
+
+// Info answers `bailey ps`.
+func (u *running) Info() control.Info {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	info := control.Info{
+		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: u.plan.policy.Mode,
+		Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+	}
+	if u.sandbox != nil && u.status != "creating" {
+		info.Helper = u.sandbox.Pid
+	}
+	return info
+}
+
+// Stop answers `bailey stop`.
+func (u *running) Stop() {
+	select {
+	case u.stop <- ending{reason: reasonStop, message: "it was told to stop"}:
+	default:
+	}
+}
+
+// Exec answers `bailey exec`.
+func (u *running) Exec(conn net.Conn) {
+	_ = session.Serve(u.ctx, conn, u.wire, u.adjust) // the client has been told what went wrong
+}
+
+// adjust completes the command of a client: it adds its own variables to those
+// of the sandbox, and starts where the sandbox's command did unless it says.
+func (u *running) adjust(x *wire.Exec) error {
+	x.Env = merge(u.plan.exec.Env, x.Env)
+	if x.Dir == "/" {
+		x.Dir = u.plan.exec.Dir
+	}
+	x.Umask = u.plan.exec.Umask
+	return nil
+}
+
+var _ control.Handler = (*running)(nil)

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/session"
+	"github.com/bailey-dev/bailey/internal/watch"
+)
+
+// stopGrace is how long a sandbox that was told to stop has before it is
+// killed: its processes have two seconds of it.
+const stopGrace = 2500 * time.Millisecond
+
+const reasonStop = "stop"
+
+// ending is why a run is ended from outside of its command.
+type ending struct {
+	reason  string // reasonStop, or one of package watch's limits
+	message string
+}
+
+// Error says why.
+func (e *ending) Error() string { return e.message }
+
+// verdict turns the end of the command into the exit code of `bailey run`,
+// and says what a person has to know.
+func (u *running) verdict(r session.Result, err error) (int, error) {
+	code, err := u.judge(r, err)
+	if err != nil {
+		u.out.event(bailey.Event{Type: bailey.EventError, Message: err.Error()})
+		return 0, err
+	}
+	e := bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code}
+	if r.Signal != 0 {
+		e.Signal = r.Signal.String()
+	}
+	u.footer(r)
+	u.out.event(e)
+	return code, nil
+}
+
+func (u *running) judge(r session.Result, err error) (int, error) {
+	var e *ending
+	switch {
+	case errors.As(err, &e):
+		return u.endedFor(e), nil
+	case u.limits.outOfMemory() && (err != nil || r.Signal == syscall.SIGKILL || r.Code == bailey.ExitOutOfMemory):
+		return u.outOfMemory(), nil
+	case err == nil:
+		return r.Status(), nil
+	case errors.Is(err, session.ErrLost):
+		return u.lost(err)
+	case bailey.KindOf(err) == bailey.NotFound || r.Code == bailey.ExitNotFound || r.Code == bailey.ExitCannotRun:
+		u.out.must("%s", err.Error())
+		return r.Code, nil
+	}
+	return 0, err
+}
+
+func (u *running) endedFor(e *ending) int {
+	switch e.reason {
+	case watch.Timeout:
+		u.out.must("stopped: %s", e.message)
+		return bailey.ExitDeadline
+	case watch.Memory:
+		u.out.must("out of memory: %s", e.message)
+		return bailey.ExitOutOfMemory
+	case reasonStop:
+		u.out.say("stopped")
+		return bailey.ExitSignalBase + int(syscall.SIGTERM)
+	}
+	u.out.must("stopped: %s", e.message)
+	return bailey.ExitSignalBase + int(syscall.SIGKILL)
+}
+
+func (u *running) outOfMemory() int {
+	limit := u.plan.spec.Limits.MemoryBytes
+	message := fmt.Sprintf("the sandbox reached its limit of %d MiB; --memory raises it", limit>>20)
+	u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: watch.Memory, Message: message})
+	u.out.must("out of memory: %s", message)
+	return bailey.ExitOutOfMemory
+}
+
+// lost explains a sandbox that went away under its command. A limit may have
+// been reached a moment before its report arrives.
+func (u *running) lost(err error) (int, error) {
+	select {
+	case e := <-u.stop:
+		return u.endedFor(&e), nil
+	case <-time.After(300 * time.Millisecond):
+	}
+	if u.limits.outOfMemory() {
+		return u.outOfMemory(), nil
+	}
+	message := "the sandbox ended before its command did"
+	if log := strings.TrimSpace(u.sandbox.Exit().Log); log != "" {
+		message += ": gvisor said: " + lastLine(log)
+	}
+	return 0, bailey.WrapError(bailey.Internal, message, err, "please report this, with BAILEY_DEBUG=DIR set to keep gVisor's logs")
+}
+
+func lastLine(s string) string {
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/linux/sysinfo"
+	"github.com/bailey-dev/bailey/internal/terminal"
+)
+
+// commands is the whole command line. Its tags are the source of --help, the
+// completion scripts, the manual page and docs/cli.md.
+type commands struct {
+	Run     runCommand     `cmd:"" help:"Run a command or an agent in a sandbox, with this folder as its workspace."`
+	Exec    execCommand    `cmd:"" help:"Run another command in a running sandbox."`
+	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
+	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+const description = `Runs untrusted AI agents, or any command, in a sandbox: gVisor inside this binary, only the current folder writable, nothing else of the machine in sight, and one guarded way out.
+
+  bailey run -- bash                                a shell in a sandbox, without network
+  bailey run --allow api.example.com -- ./agent.sh  one host, and no other
+  bailey run --env ANTHROPIC_API_KEY claude         an agent by name`
+
+// app is what every command's Run method gets.
+type app struct {
+	ctx    context.Context //nolint:containedctx // a command's whole life is this context
+	host   run.Host
+	stdout io.Writer
+	stderr io.Writer
+	model  *kong.Kong
+}
+
+// exitError carries the exit code of the sandboxed command.
+type exitError int
+
+// Error is never printed.
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Main runs one command line and returns the exit code.
+func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) int {
+	host, err := findHost(stdin, stdout, stderr)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return run1(ctx, args[1:], host)
+}
+
+func run1(ctx context.Context, args []string, host run.Host) (code int) {
+	var grammar commands
+	exited := -1
+	parser, err := newParser(&grammar, host, func(c int) { exited = c })
+	if err != nil {
+		return fail(host.Stderr, err)
+	}
+	args = markDashes(args)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help has been printed
+		return exited
+	}
+	if err != nil {
+		return fail(host.Stderr, usageError(err))
+	}
+	a := &app{ctx: ctx, host: host, stdout: host.Stdout, stderr: host.Stderr, model: parser}
+	err = parsed.Run(a)
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
+	if err != nil {
+		return fail(host.Stderr, err)
+	}
+	return 0
+}
+
+func newParser(grammar *commands, host run.Host, exit func(int)) (*kong.Kong, error) {
+	return kong.New(grammar,
+		kong.Name("bailey"),
+		kong.Description(description),
+		kong.Writers(host.Stdout, host.Stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ShortUsageOnError(),
+	)
+}
+
+// afterDashes marks the place of "--", which the parser swallows.
+const afterDashes = "\x00after-dashes"
+
+// markDashes puts a marker behind the first "--", so that a command knows
+// whether its own arguments began there.
+func markDashes(args []string) []string {
+	for i, a := range args {
+		if a == "--" {
+			out := append([]string{}, args[:i+1]...)
+			out = append(out, afterDashes)
+			return append(out, args[i+1:]...)
+		}
+	}
+	return args
+}
+
+// unmark removes the marker and reports whether it came first.
+func unmark(args []string) (rest []string, dashed bool) {
+	for i, a := range args {
+		if a != afterDashes {
+			continue
+		}
+		before := args[:i]
+		if i == 1 && before[0] == "--" { // the parser hands on the dashes too
+			return args[i+1:], true
+		}
+		return append(slices.Clone(before), args[i+1:]...), i == 0
+	}
+	return args, false
+}
+
+// usageError makes the parser's words one of ours.
+func usageError(err error) error {
+	if e, ok := errors.AsType[*bailey.Error](err); ok {
+		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
+	}
+	text := strings.ReplaceAll(err.Error(), afterDashes, "")
+	return bailey.NewError(bailey.Invalid, text, "bailey --help, or bailey COMMAND --help")
+}
+
+// flagOf finds the flag that the parser put before our error's text.
+func flagOf(text string, e *bailey.Error) string {
+	before, _, found := strings.Cut(text, e.Message)
+	if before = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(before), ":")); found && before != "" {
+		return before + ": "
+	}
+	return ""
+}
+
+func fail(w io.Writer, err error) int {
+	text := terminal.Sanitize(err.Error())
+	_, _ = fmt.Fprintf(w, "bailey: %s\n", text)
+	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+		_, _ = fmt.Fprintf(w, "hint: %s\n", terminal.Sanitize(e.Hint))
+	}
+	return exitCode(err)
+}
+
+// exitCode maps a failure to an exit code. Whatever its kind, bailey's own
+// failure is 125, as docker's is; the test walks every kind.
+func exitCode(err error) int {
+	switch bailey.KindOf(err) {
+	case bailey.Internal, bailey.Invalid, bailey.NotFound, bailey.Forbidden, bailey.Conflict,
+		bailey.Exhausted, bailey.Unavailable, bailey.Unsupported:
+		return bailey.ExitBailey
+	}
+	return bailey.ExitBailey
+}
+
+func findHost(stdin, stdout, stderr *os.File) (run.Host, error) {
+	h := run.Host{
+		UID: os.Getuid(), GID: os.Getgid(), Env: config.Environment(),
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, CPUs: runtime.NumCPU(), Memory: sysinfo.Memory(),
+	}
+	h.DebugDir = h.Env.Get("BAILEY_DEBUG")
+	h.Home = homeDir(h.Env)
+	h.Dirs = config.FindDirs(h.Env, h.UID, h.Home)
+	var err error
+	if h.Dir, err = os.Getwd(); err != nil {
+		return h, bailey.WrapError(bailey.Invalid, "find the current folder", err, "change to a folder that exists")
+	}
+	if h.Executable, err = os.Executable(); err != nil {
+		return h, bailey.WrapError(bailey.Unavailable, "find bailey's own binary", err, "is /proc mounted?")
+	}
+	return h, nil
+}
+
+// homeDir prefers $HOME, as everything else on the machine does.
+func homeDir(env config.Lookup) string {
+	if v := env.Get("HOME"); strings.HasPrefix(v, "/") {
+		return v
+	}
+	if u, err := user.Current(); err == nil && strings.HasPrefix(u.HomeDir, "/") {
+		return u.HomeDir
+	}
+	return "/nonexistent"
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/terminal"
+)
+
+type psCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Help is what `bailey ps --help` says beyond the flags.
+func (psCommand) Help() string {
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command and status.`
+}
+
+// Run lists the caller's sandboxes.
+func (c *psCommand) Run(a *app) error {
+	infos, err := control.List(a.ctx, a.host.Dirs.Runtime)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, psRows(infos))
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
+	for _, i := range infos {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.Name, i.Status, i.Net, i.PID,
+			i.Started.Local().Format(time.DateTime), terminal.Sanitize(i.Workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
+	}
+	return w.Flush()
+}
+
+// psRow is the published form of one line.
+type psRow struct {
+	Name      string    `json:"name"`
+	ID        string    `json:"id"`
+	PID       int       `json:"pid"`
+	Net       string    `json:"net"`
+	Runtime   string    `json:"runtime"`
+	Started   time.Time `json:"started"`
+	Workspace string    `json:"workspace"`
+	Command   []string  `json:"command"`
+	Status    string    `json:"status"`
+}
+
+func psRows(infos []control.Info) []psRow {
+	rows := make([]psRow, 0, len(infos))
+	for _, i := range infos {
+		rows = append(rows, psRow{
+			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), Runtime: i.Runtime,
+			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
+		})
+	}
+	return rows
+}
+
+func shorten(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
+	"github.com/bailey-dev/bailey/internal/config"
+)
+
+type runCommand struct {
+	Net   string   `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule." group:"Network"`
+	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
+	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. Repeatable." group:"Network"`
+
+	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. Repeatable." group:"Environment"`
+	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line. Repeatable." group:"Environment"`
+
+	Memory  config.Bytes    `placeholder:"4G" env:"BAILEY_MEMORY" help:"Memory of the whole sandbox; no swap. Default: 4G, at most three quarters of the machine's." group:"Limits"`
+	Cpus    config.CPUs     `placeholder:"2" env:"BAILEY_CPUS" help:"Processors. Default: all." group:"Limits"`
+	Pids    config.Count    `placeholder:"512" env:"BAILEY_PIDS" help:"Processes and threads. Default: 512." group:"Limits"`
+	Nofile  config.Count    `placeholder:"4096" env:"BAILEY_NOFILE" help:"Open files of one process. Default: 4096." group:"Limits"`
+	TmpSize config.Bytes    `placeholder:"2G" env:"BAILEY_TMP_SIZE" help:"Size of each memory file system: /tmp, the home, and so on; it counts as memory. Default: 2G." group:"Limits"`
+	Disk    config.Bytes    `placeholder:"20G" env:"BAILEY_DISK" help:"How much the workspace may grow. Default: 20G." group:"Limits"`
+	Inodes  config.Count    `placeholder:"1000000" env:"BAILEY_INODES" help:"By how many files and folders the workspace may grow. Default: 1000000." group:"Limits"`
+	Timeout config.Duration `placeholder:"30m" env:"BAILEY_TIMEOUT" help:"End the sandbox after this time, with exit code 124. Default: never." group:"Limits"`
+
+	ReadOnly bool     `help:"Mount the workspace read-only." group:"Workspace"`
+	Workdir  string   `placeholder:"DIR" help:"Start here: a folder of the current one, or another folder to be the workspace instead." group:"Workspace"`
+	Name     string   `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
+	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home. Repeatable." group:"Workspace"`
+
+	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
+	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
+
+	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, opencode), or any command. After -- it is never an agent's name."`
+}
+
+// Help is what `bailey run --help` says beyond the flags.
+func (runCommand) Help() string {
+	return `The current folder is the workspace: the command may change it, and nothing else. Of the rest of the machine it sees /usr read-only, a small /etc, and an empty home in memory. Only variables named with --env enter.
+
+Examples:
+  bailey run -- make test                       no network
+  bailey run --allow '*.example.com' -- npm ci  the names below example.com, ports 80 and 443
+  bailey run --allow db.example.com:5432 -- psql -h db.example.com
+  bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other
+  bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'
+
+Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
+}
+
+// Run runs the command.
+func (c *runCommand) Run(a *app) error {
+	command, dashed := unmark(c.Command)
+	if len(command) == 0 {
+		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
+	}
+	code, err := run.Run(a.ctx, a.host, run.Request{
+		Command: command, Preset: !dashed, Workdir: c.Workdir,
+		Net: c.Net, Allow: c.Allow, Deny: c.Deny, Env: c.Env, EnvFiles: c.EnvFile,
+		Limits: config.LimitFlags{
+			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
+			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
+		},
+		ReadOnly: c.ReadOnly, Name: c.Name, Tools: c.Tool, Quiet: c.Quiet, JSON: c.JSON,
+	})
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return exitError(code)
+	}
+	return nil
+}

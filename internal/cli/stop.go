@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/control"
+)
+
+type stopCommand struct {
+	Name []string `arg:"" placeholder:"NAME" help:"Names of the sandboxes."`
+}
+
+// stopWithin is the promise: a sandbox that was told to stop is gone by then.
+const stopWithin = 5 * time.Second
+
+// Help is what `bailey stop --help` says beyond the flags.
+func (stopCommand) Help() string {
+	return `Tells the command to end (SIGTERM), and ends everything in the sandbox two seconds later. Returns when the sandbox is gone.`
+}
+
+// Run stops each of the named sandboxes.
+func (c *stopCommand) Run(a *app) error {
+	for _, name := range c.Name {
+		info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
+		if err != nil {
+			return err
+		}
+		if err := a.untilGone(name, info); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(a.stdout, name)
+	}
+	return nil
+}
+
+func (a *app) untilGone(name string, info control.Info) error {
+	deadline := time.After(stopWithin)
+	for {
+		now, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status)
+		if err != nil || now.ID != info.ID {
+			return nil //nolint:nilerr // nobody answers any more: that is the end waited for
+		}
+		select {
+		case <-deadline:
+			return bailey.NewError(bailey.Unavailable, fmt.Sprintf("sandbox %s did not stop within %v", name, stopWithin),
+				fmt.Sprintf("kill -9 %d ends it with everything in it", info.PID))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// Package gate is what the starter of a proxy and the proxy agree on: its
+// name, its descriptors and its settings. It is apart from the role itself so
+// that a starter does not link what a proxy does.
+package gate
+
+import (
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// Argv0 is the name under which the binary plays the proxy.
+const Argv0 = "bailey-proxy"
+
+// The descriptors the role is started with.
+const (
+	FDSettings = 3 // read: Settings as one JSON document, to its end
+	FDPeer     = 4 // Unix stream socket: the listeners arrive here; its end is ours
+	FDEvents   = 5 // write: events as JSON lines
+)
+
+// Settings is what the role has to know. The zero value is not valid.
+type Settings struct {
+	Sandbox  bailey.SandboxID `json:"sandbox"`
+	Policy   policy.Policy    `json:"policy"`
+	MaxConns int              `json:"max_conns,omitempty"` // at once; 0 is the default of egress
+}
