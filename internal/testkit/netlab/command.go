@@ -41,12 +41,7 @@ func (l *Lab) Command(name string, args ...string) *exec.Cmd {
 // CommandAs is Command as another user, without any capability, with HOME,
 // USER and LOGNAME set and nothing of root's folders in the environment.
 func (l *Lab) CommandAs(u User, name string, args ...string) *exec.Cmd {
-	drop := []string{
-		"setpriv",
-		"--reuid", strconv.FormatUint(uint64(u.UID), 10),
-		"--regid", strconv.FormatUint(uint64(u.GID), 10),
-		"--clear-groups", "--inh-caps=-all", "--",
-	}
+	drop := dropTo(u.UID, u.GID)
 	if u.UID == 0 {
 		drop = nil
 	}
@@ -130,4 +125,32 @@ func (l *Lab) addLine(file, name, line string) error {
 		return fmt.Errorf("write %s of lab: %w", file, err)
 	}
 	return nil
+}
+
+// Enter changes a command that was not started yet, so that it runs in the
+// lab. Credentials set on it are taken on inside, without any capability; its
+// environment and folder stay as they are. It fits yard.Yard's Wrap.
+func (l *Lab) Enter(cmd *exec.Cmd) {
+	l.tb.Helper()
+	var drop []string
+	if attr := cmd.SysProcAttr; attr != nil && attr.Credential != nil {
+		c := attr.Credential
+		drop = dropTo(c.Uid, c.Gid)
+		attr.Credential = nil
+	}
+	inner := l.command(drop, cmd.Path, cmd.Args[1:])
+	if inner.Err != nil {
+		l.tb.Fatalf("netlab: %v", inner.Err)
+	}
+	cmd.Path, cmd.Args, cmd.Err = inner.Path, inner.Args, nil
+}
+
+// dropTo is the command line that takes on another identity.
+func dropTo(uid, gid uint32) []string {
+	return []string{
+		"setpriv",
+		"--reuid", strconv.FormatUint(uint64(uid), 10),
+		"--regid", strconv.FormatUint(uint64(gid), 10),
+		"--clear-groups", "--inh-caps=-all", "--",
+	}
 }

@@ -73,6 +73,23 @@ func TestLab_CommandAsHasNoPower(t *testing.T) {
 	}
 }
 
+func TestLab_EnterKeepsTheCommand(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	u := lab.Tester()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `id -u; pwd; echo "$MARK $0 $1"; cat /etc/resolv.conf; grep CapEff /proc/self/status`, "zero", "a b")
+	cmd.Dir = u.Home
+	cmd.Env = []string{"MARK=here", "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID}}
+	lab.Enter(cmd)
+	got := output(t, cmd)
+	for _, want := range []string{fmt.Sprintf("%d\n%s\nhere zero a b\n", u.UID, u.Home), "11.0.0.53", "0000000000000000"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in:\n%s", want, got)
+		}
+	}
+}
+
 func TestLab_CommandIsTheProcess(t *testing.T) {
 	t.Parallel()
 	lab := netlab.New(t)
