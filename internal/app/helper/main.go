@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -94,9 +95,11 @@ func run(control *os.File) error {
 		}
 		return layerError("file system", err, "")
 	}
-	if err := network(s, st); err != nil {
+	proxy, err := network(s, st)
+	if err != nil {
 		return layerError("airlock", err, "")
 	}
+	defer runtime.KeepAlive(proxy) // the proxy serves until this process's end of its socket is gone
 	st.FileBytes = s.Spec.Limits.DiskBytes
 	if err := writeBundle(s, st); err != nil {
 		return err
@@ -106,24 +109,24 @@ func run(control *os.File) error {
 
 // network builds the airlock, hands its listeners to the proxy, and leaves
 // the sandbox's namespace where gVisor finds it.
-func network(s *local.Settings, st *ocispec.Staged) error {
+func network(s *local.Settings, st *ocispec.Staged) (*os.File, error) {
 	if s.Spec.Net == bailey.NetNone {
-		return nil
+		return nil, nil
 	}
 	if !s.Proxy {
-		return errors.New("a network mode without a proxy")
+		return nil, errors.New("a network mode without a proxy")
 	}
 	unix.CloseOnExec(local.ExtraFD)
 	lock, err := airlock.Build(airlock.Config{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	proxy := os.NewFile(local.ExtraFD, "proxy")
 	if err := fdpass.SendListeners(proxy, lock.TCP, lock.DNSUDP, lock.DNSTCP); err != nil {
-		return fmt.Errorf("hand listeners to the proxy: %w", err)
+		return nil, fmt.Errorf("hand listeners to the proxy: %w", err)
 	}
 	st.NetworkNS, err = netnsPath(lock.Sandbox)
-	return errors.Join(err, lock.Close())
+	return proxy, errors.Join(err, lock.Close())
 }
 
 // start runs gVisor and waits for its end, or for the parent to let go.

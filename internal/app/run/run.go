@@ -29,7 +29,7 @@ func Run(ctx context.Context, h Host, r Request) (int, error) {
 		return 0, err
 	}
 	u := &running{
-		host: h, req: &r, plan: p, started: time.Now(), stop: make(chan ending, 8),
+		host: h, req: &r, plan: p, started: time.Now(), stop: make(chan ending, 16),
 		out: &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, sandbox: p.spec.ID, now: time.Now},
 	}
 	return u.run(ctx)
@@ -104,8 +104,15 @@ func (u *running) startProxy(context.Context) error {
 		return nil
 	}
 	p, err := startProxy(u.plan.proxy(), u.host.UID, u.netEvent)
+	if err != nil {
+		return err
+	}
 	u.proxy = p
-	return err
+	go func() {
+		<-p.events
+		u.stop <- ending{reason: reasonProxy, message: "the proxy ended, and with it the only way out"}
+	}()
+	return nil
 }
 
 func (u *running) startSandbox(ctx context.Context) error {

@@ -16,7 +16,11 @@ import (
 // killed: its processes have two seconds of it.
 const stopGrace = 2500 * time.Millisecond
 
-const reasonStop = "stop"
+// Reasons of an ending, beside the limits of package watch.
+const (
+	reasonStop  = "stop"
+	reasonProxy = "proxy"
+)
 
 // ending is why a run is ended from outside of its command.
 type ending struct {
@@ -73,6 +77,9 @@ func (u *running) endedFor(e *ending) int {
 	case reasonStop:
 		u.out.say("stopped")
 		return bailey.ExitSignalBase + int(syscall.SIGTERM)
+	case reasonProxy:
+		u.out.must("stopped: %s", e.message)
+		return bailey.ExitBailey
 	}
 	u.out.must("stopped: %s", e.message)
 	return bailey.ExitSignalBase + int(syscall.SIGKILL)
