@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 )
 
@@ -57,6 +58,15 @@ type Exec struct {
 	Main  bool    // the command the sandbox exists for
 	Umask uint16  // permission bits to take away from new files
 	Soft  []Limit // soft limits, at most the hard ones that sandboxd was given
+	Files []File  // written before the command starts, with the folders they need
+}
+
+// File is a file that a command finds when it starts, in one of the sandbox's
+// memory file systems.
+type File struct {
+	Path string // absolute and clean
+	Mode uint16 // permission bits
+	Data []byte
 }
 
 // Limit is the soft value of one resource limit (setrlimit(2)).
@@ -83,6 +93,11 @@ func (h *Header) Validate() error {
 	}
 	if x.Umask > 0o777 {
 		return fmt.Errorf("umask %#o is out of range", x.Umask)
+	}
+	for _, f := range x.Files {
+		if path.Clean(f.Path) != f.Path || !path.IsAbs(f.Path) || strings.IndexByte(f.Path, 0) >= 0 || f.Mode > 0o777 {
+			return fmt.Errorf("file %q is not usable", f.Path)
+		}
 	}
 	for _, list := range [][]string{x.Argv, x.Env, {x.Dir}} {
 		for _, s := range list {
@@ -164,6 +179,12 @@ func appendHeader(b []byte, h *Header) []byte {
 		b = append(b, l.Resource)
 		b = binary.BigEndian.AppendUint64(b, l.Value)
 	}
+	b = binary.AppendUvarint(b, uint64(len(h.Exec.Files)))
+	for _, f := range h.Exec.Files {
+		b = appendString(b, f.Path)
+		b = binary.BigEndian.AppendUint16(b, f.Mode)
+		b = appendString(b, string(f.Data))
+	}
 	return b
 }
 
@@ -194,6 +215,7 @@ func parseHeader(b []byte) (Header, error) {
 	h.Exec.Argv = d.strings()
 	h.Exec.Env = d.strings()
 	h.Exec.Soft = d.limits()
+	h.Exec.Files = d.files()
 	if d.failed || len(d.rest) != 0 || flags&^(flagTTY|flagMain) != 0 {
 		return Header{}, errMalformed
 	}
@@ -281,6 +303,18 @@ func (d *decoder) limits() []Limit {
 	list := make([]Limit, 0, n)
 	for range n {
 		list = append(list, Limit{Resource: d.byte(), Value: d.uint64()})
+	}
+	return list
+}
+
+func (d *decoder) files() []File {
+	n := d.count(4)
+	if n == 0 {
+		return nil
+	}
+	list := make([]File, n)
+	for i := range list {
+		list[i] = File{Path: d.string(), Mode: d.uint16(), Data: []byte(d.string())}
 	}
 	return list
 }

@@ -63,7 +63,7 @@ func (h *Host) Open() (io.ReadWriteCloser, error) {
 // is lost.
 func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, OpPing) }
 
-// Shutdown asks sandboxd to end every process: SIGTERM, SIGKILL two seconds
+// Shutdown asks sandboxd to end every process: SIGTERM, SIGKILL a second
 // later. It returns when they are gone and sandboxd is about to exit.
 func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdown) }
 

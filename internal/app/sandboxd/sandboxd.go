@@ -3,6 +3,7 @@ package sandboxd
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,7 +15,7 @@ import (
 // killGrace later sandboxd leaves whatever happened. Together they stay below
 // the three seconds that a sandbox has to end in.
 const (
-	termGrace = 2 * time.Second
+	termGrace = time.Second
 	killGrace = 500 * time.Millisecond
 )
 
@@ -29,6 +30,8 @@ type daemon struct {
 	wire *wire.Sandbox
 	reap *reaper
 	main atomic.Pointer[command] // the main command, once it runs
+
+	running sync.WaitGroup // exec streams
 }
 
 // Main runs sandboxd on the inherited wire (wire.FD) until the wire closes or

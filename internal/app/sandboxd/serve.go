@@ -1,6 +1,7 @@
 package sandboxd
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -21,19 +22,41 @@ func (d *daemon) serve(stream io.ReadWriteCloser) {
 	}
 	switch h.Op {
 	case wire.OpExec:
+		d.running.Add(1)
+		defer d.running.Done()
 		d.exec(stream, &h.Exec)
 	case wire.OpPing:
 		_ = wire.NewWriter(stream).Send(wire.Ready, nil)
 	case wire.OpShutdown:
 		d.endAll()
+		d.waitTold()
 		_ = wire.NewWriter(stream).Send(wire.Ready, nil)
 		_ = d.wire.Close() // Accept returns, and with it Main
+	}
+}
+
+// waitTold waits a short time until the host was told how each command ended.
+func (d *daemon) waitTold() {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		d.running.Wait()
+	}()
+	timer := time.NewTimer(drainIdle + killGrace)
+	defer timer.Stop()
+	select {
+	case <-told:
+	case <-timer.C:
 	}
 }
 
 // exec runs one command until it has ended and its output was sent.
 func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 	w := wire.NewWriter(stream)
+	if err := writeFiles(x.Files); err != nil {
+		_ = w.Send(wire.Failed, wire.FailPayload(wire.FailOther, err.Error()))
+		return
+	}
 	c, fail := d.start(x)
 	if fail != nil {
 		_ = w.Send(wire.Failed, wire.FailPayload(fail.kind, fail.message))
@@ -57,6 +80,7 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 
 	status, hostThere := r.wait(gone)
 	r.typed.close()
+	c.closeInput()
 	if !hostThere {
 		c.abandon()
 		return
@@ -71,6 +95,10 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 		o.release()
 	}
 }
+
+// stopDelay lets what a command wrote before it stopped go ahead of the news
+// that it did: a program leaves its full screen first.
+const stopDelay = 20 * time.Millisecond
 
 // relay is the traffic of one command.
 type relay struct {
@@ -87,6 +115,7 @@ func (r *relay) wait(gone <-chan struct{}) (unix.WaitStatus, bool) {
 		case status := <-r.c.exit:
 			return status, true
 		case s := <-r.c.stops:
+			time.Sleep(stopDelay)                       //nolint:forbidigo // see stopDelay
 			_ = r.w.Send(wire.Stopped, []byte{byte(s)}) // a lost host shows in gone
 		case <-gone:
 			select { // both at once: the end of the command is what counts
@@ -161,6 +190,16 @@ func (c *command) abandon() {
 	}
 }
 
+// closeInput ends a write to a command that has ended. With pipes, a process
+// in the background sees the end of its input, too.
+func (c *command) closeInput() {
+	if c.tty == nil {
+		_ = c.stdin.Close() // closed already at the end of the input
+		return
+	}
+	_ = c.tty.SetWriteDeadline(time.Unix(1, 0))
+}
+
 // closeOutput closes the reading end of an output that the host cannot write
 // any more. The command's next write there gives SIGPIPE.
 func (c *command) closeOutput(n int) {
@@ -210,6 +249,7 @@ func (r *relay) startOutputs() []*output {
 // reading for the sake of processes in the background: they would get
 // SIGPIPE, or stop at a full pipe.
 func (o *output) run() {
+	defer o.file.Close() //nolint:errcheck // only read from
 	buf := make([]byte, outputBuffer)
 	open := o.send(buf)
 	close(o.done)
@@ -252,7 +292,7 @@ func (o *output) sendRest(buf []byte) bool {
 			return false
 		}
 		if n <= 0 {
-			return err == unix.EAGAIN //nolint:errorlint // readNow returns bare errno
+			return errors.Is(err, unix.EAGAIN)
 		}
 		sent += n
 	}

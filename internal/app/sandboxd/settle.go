@@ -3,6 +3,7 @@ package sandboxd
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 	"unsafe"
@@ -20,7 +21,7 @@ func settle() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide own memory: %w", err)
 	}
-	if err := unix.CloseRange(wire.FD, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := unix.CloseRange(wire.FD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from children: %w", err)
 	}
 	if err := unix.SetNonblock(wire.FD, true); err != nil {

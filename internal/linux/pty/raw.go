@@ -33,7 +33,7 @@ func ReadModes(f *os.File) (*Modes, error) {
 func (m *Modes) Apply(f *os.File) error {
 	err := control(f, func(fd int) error {
 		t := m.termios
-		return unix.IoctlSetTermios(fd, unix.TCSETSW, &t)
+		return unix.IoctlSetTermios(fd, unix.TCSETS, &t)
 	})
 	if err != nil {
 		return fmt.Errorf("set terminal settings: %w", err)

@@ -1,0 +1,33 @@
+package sandboxd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bailey-dev/bailey/internal/wire"
+)
+
+// writeFiles makes the files that a command is to find, such as an agent's
+// settings in its home. One that exists is left as it is.
+func writeFiles(files []wire.File) error {
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
+			return fmt.Errorf("make folder for %s: %w", f.Path, err)
+		}
+		file, err := os.OpenFile(f.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(f.Mode))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", f.Path, err)
+		}
+		_, err = file.Write(f.Data)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}

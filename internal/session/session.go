@@ -1,0 +1,326 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/pty"
+	"github.com/bailey-dev/bailey/internal/terminal"
+	"github.com/bailey-dev/bailey/internal/wire"
+)
+
+// defaultGrace is how long a command may take to end after a SIGTERM or a
+// SIGHUP before Run returns without it.
+const defaultGrace = 1500 * time.Millisecond
+
+// ErrLost is wrapped by Run's error when the sandbox went away while the
+// command ran: it was killed, or ran out of memory, or sandboxd broke the
+// rules of the wire.
+var ErrLost = errors.New("the sandbox ended before its command did")
+
+// Opener opens streams to a sandbox: a wire.Host, or what Dial returns.
+type Opener interface {
+	Open() (io.ReadWriteCloser, error)
+}
+
+// Options say what to run and with which standard files.
+type Options struct {
+	// Command is what to run. Run sets TTY and the size itself.
+	Command wire.Exec
+
+	// Stdin is read as the command's input; nil is an empty one. It is not
+	// closed.
+	Stdin *os.File
+
+	// Stdout and Stderr get the command's output. When both and Stdin are
+	// terminals, the command gets a terminal of its own.
+	Stdout, Stderr io.Writer
+
+	// Grace is how long the command may take to end after a SIGTERM or SIGHUP
+	// to this process; 0 means a second and a half.
+	Grace time.Duration
+
+	// Started is called with the command's pid inside once it runs, before
+	// any of its output and from another goroutine; may be nil.
+	Started func(pid int)
+}
+
+// Result is how a command ended.
+type Result struct {
+	wire.Exit
+
+	TTY     bool            // it had a terminal
+	Dropped terminal.Counts // what was filtered from its output to the terminal
+}
+
+// Status returns the exit code that says the same (bailey.ExitSignalBase).
+func (r Result) Status() int {
+	if r.Signal != 0 {
+		return bailey.ExitSignalBase + int(r.Signal)
+	}
+	return r.Code
+}
+
+// Run runs one command until it has ended and its output is written, and
+// hands on signals that this process gets meanwhile. The terminal is as it
+// was when Run returns or panics.
+//
+// A command that could not be started gives a *bailey.Error and a Result
+// whose code is 127, 126 or 125. Otherwise the error wraps ErrLost, or is the
+// context's cause, or says which output could not be written; the result then
+// holds what is known.
+func Run(ctx context.Context, opener Opener, o Options) (Result, error) {
+	r := &run{
+		o:      o,
+		done:   make(chan ending, 3),
+		stops:  make(chan struct{}, 1),
+		credit: newCredit(wire.StdinWindow),
+	}
+	if o.Grace <= 0 {
+		r.o.Grace = defaultGrace
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, handled()...)
+	defer signal.Stop(signals)
+
+	if err := r.prepare(); err != nil {
+		return Result{}, err
+	}
+	defer r.cleanUp()
+	if err := r.begin(opener); err != nil {
+		return r.result(ending{}), err
+	}
+	end := r.loop(ctx, signals)
+	r.cleanUp()
+	return r.result(end), end.err
+}
+
+// handled are the signals that Run deals with. SIGPIPE is among them so that
+// a closed standard output is an error of the write and not our end.
+func handled() []os.Signal {
+	return []os.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTSTP,
+		syscall.SIGCONT, syscall.SIGPIPE,
+	}
+}
+
+// run is one command as the host sees it.
+type run struct {
+	o      Options
+	stream io.ReadWriteCloser
+	w      *wire.Writer
+	screen *screen    // the user's terminal, or nil
+	input  *pty.Input // or nil
+	credit *credit
+	stops  chan struct{} // the command was stopped
+	done   chan ending
+	broken error // the first output that could not be written; receive's own
+
+	mu       sync.Mutex
+	inputEnd chan struct{} // made when the command has started, closed when nothing reads the input
+	cleaned  bool
+}
+
+// ending is why a command is over.
+type ending struct {
+	exit wire.Exit
+	err  error
+}
+
+// prepare finds out whether there is a terminal, and its size.
+func (r *run) prepare() error {
+	stdout, ok := r.o.Stdout.(*os.File)
+	stderr, ok2 := r.o.Stderr.(*os.File)
+	if ok && ok2 && pty.IsTerminal(r.o.Stdin) && pty.IsTerminal(stdout) && pty.IsTerminal(stderr) {
+		s, err := newScreen(r.o.Stdin, stdout)
+		if err != nil {
+			return err
+		}
+		r.screen = s
+	}
+	x := &r.o.Command
+	if x.TTY = r.screen != nil; x.TTY {
+		size := r.screen.size()
+		x.Rows, x.Cols = size.Rows, size.Cols
+	}
+	if r.o.Stdin == nil {
+		return nil
+	}
+	input, err := pty.NewInput(r.o.Stdin)
+	if err != nil {
+		return fmt.Errorf("open standard input: %w", err)
+	}
+	r.input = input
+	return nil
+}
+
+// begin sends the command and starts to read what comes back.
+func (r *run) begin(opener Opener) error {
+	h := wire.Header{Op: wire.OpExec, Exec: r.o.Command}
+	if err := h.Validate(); err != nil {
+		return bailey.WrapError(bailey.Invalid, "cannot run the command", err, "")
+	}
+	stream, err := opener.Open()
+	if err != nil {
+		return fmt.Errorf("reach the sandbox: %w", errors.Join(ErrLost, err))
+	}
+	r.stream, r.w = stream, wire.NewWriter(stream)
+	if err := wire.WriteHeader(stream, &h); errors.Is(err, wire.ErrTooLarge) {
+		return bailey.WrapError(bailey.Invalid, "cannot run the command", err, "pass large data in a file")
+	} else if err != nil {
+		return fmt.Errorf("reach the sandbox: %w", errors.Join(ErrLost, err))
+	}
+	r.guard(func() { r.done <- r.receive() })
+	return nil
+}
+
+// guard runs f in a goroutine and makes an ending of its panic, so that the
+// terminal is restored before anything else.
+func (r *run) guard(f func()) {
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.done <- ending{err: fmt.Errorf("session panicked: %v", p)}
+			}
+		}()
+		f()
+	}()
+}
+
+// cleanUp ends the reading of input, closes the stream and restores the
+// terminal. It may be called twice.
+func (r *run) cleanUp() {
+	r.mu.Lock()
+	again, inputEnd := r.cleaned, r.inputEnd
+	r.cleaned = true
+	r.mu.Unlock()
+	if again {
+		return
+	}
+	if r.screen != nil {
+		defer r.screen.restore()
+	}
+	if r.input != nil {
+		_ = r.input.Close() // our own pipe
+	}
+	r.credit.close()
+	if r.stream != nil {
+		_ = r.stream.Close() // the other end may be gone
+	}
+	if inputEnd != nil {
+		<-inputEnd
+	}
+}
+
+func (r *run) result(end ending) Result {
+	res := Result{Exit: end.exit, TTY: r.screen != nil}
+	if r.screen != nil {
+		res.Dropped = r.screen.dropped()
+	}
+	return res
+}
+
+// loop waits for the end and deals with signals until then.
+func (r *run) loop(ctx context.Context, signals <-chan os.Signal) ending {
+	var late <-chan time.Time // when the grace of a SIGTERM or SIGHUP is over
+	ended := syscall.Signal(0)
+	for {
+		select {
+		case end := <-r.done:
+			return end
+		case <-ctx.Done():
+			return ending{err: context.Cause(ctx)}
+		case <-late:
+			return ending{exit: wire.Exit{Signal: ended}}
+		case <-r.stops:
+			r.followStop()
+		case s := <-signals:
+			if number, ok := s.(syscall.Signal); ok && r.take(number) && late == nil {
+				ended = number
+				late = time.After(r.o.Grace)
+			}
+		}
+	}
+}
+
+// take deals with one signal. It reports whether the command has to end now.
+func (r *run) take(s syscall.Signal) bool {
+	switch s {
+	case syscall.SIGPIPE:
+	case syscall.SIGWINCH:
+		r.resize()
+	case syscall.SIGTSTP:
+		r.suspend()
+	case syscall.SIGCONT:
+		r.resume()
+	default:
+		r.send(wire.Signal, []byte{byte(s)})
+		// Before the command has started nothing inside takes an interrupt.
+		return s == syscall.SIGTERM || s == syscall.SIGHUP || (s == syscall.SIGINT && !r.running())
+	}
+	return false
+}
+
+func (r *run) running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inputEnd != nil
+}
+
+// send sends a frame. An error shows as the end of the stream elsewhere.
+func (r *run) send(t wire.Type, payload []byte) { _ = r.w.Send(t, payload) }
+
+func (r *run) resize() {
+	if r.screen == nil {
+		return
+	}
+	size := r.screen.size()
+	r.send(wire.Resize, wire.ResizePayload(size.Rows, size.Cols))
+}
+
+// suspend stops this process as its shell asked (kill -TSTP, or Ctrl-Z while
+// the command has no terminal), after the command's own when that has no
+// terminal to be redrawn on.
+func (r *run) suspend() {
+	if !pty.JobControlled() {
+		return // nobody could continue us: POSIX ignores the signal then
+	}
+	if r.screen != nil {
+		r.screen.suspend()
+		r.resume()
+		return
+	}
+	r.send(wire.Signal, []byte{byte(syscall.SIGSTOP)})
+	_ = pty.Stop() // if we cannot stop, we go on
+	r.send(wire.Signal, []byte{byte(syscall.SIGCONT)})
+}
+
+// resume makes the terminal ours again after a stop.
+func (r *run) resume() {
+	if r.screen == nil {
+		return
+	}
+	r.screen.resume()
+	r.resize()
+	r.send(wire.Signal, []byte{byte(syscall.SIGWINCH)}) // same size or not: redraw
+}
+
+// followStop follows a command that was stopped inside, by Ctrl-Z or by
+// itself: this process stops too, and its shell has the terminal. Without
+// such a shell nobody could say "continue", so the command goes on at once.
+func (r *run) followStop() {
+	if r.screen != nil && pty.JobControlled() {
+		r.screen.suspend()
+		r.resume()
+	}
+	r.send(wire.Signal, []byte{byte(syscall.SIGCONT)})
+}
