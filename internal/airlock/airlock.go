@@ -7,6 +7,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/nft"
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 )
 
 // Lock is a built airlock. The files are its whole life: when all of them, in
@@ -45,7 +46,7 @@ func Build(cfg Config) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := netns.OnThread(b.run); err != nil {
+	if err := thread.Run(b.run); err != nil {
 		_ = b.lock.Close() // the step's error says more
 		return nil, err
 	}
@@ -64,7 +65,7 @@ type Layer struct {
 func Probe() []Layer {
 	b, err := newBuilder(Config{})
 	if err == nil {
-		err = netns.OnThread(b.run)
+		err = thread.Run(b.run)
 	}
 	if b == nil {
 		return []Layer{{Name: "configuration", Err: err}}

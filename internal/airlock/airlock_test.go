@@ -12,6 +12,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/linux/netns"
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -39,7 +40,7 @@ func inside(tb testing.TB, l *airlock.Lock, fn func() error) {
 }
 
 func tryInside(l *airlock.Lock, fn func() error) error {
-	return netns.OnThread(func() error {
+	return thread.Run(func() error {
 		if err := netns.Enter(l.Sandbox); err != nil {
 			return err
 		}

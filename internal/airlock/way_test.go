@@ -14,6 +14,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/linux/netns"
+	"github.com/bailey-dev/bailey/internal/linux/origdst"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
@@ -58,11 +59,7 @@ func (p *proxy) accept(name string, ln *net.TCPListener) {
 		if err != nil {
 			return
 		}
-		var to netip.AddrPort
-		raw, err := c.SyscallConn()
-		if err == nil {
-			_ = raw.Control(func(fd uintptr) { to, _ = netns.OriginalDst(fd) })
-		}
+		to, _ := origdst.Of(c)
 		_, _ = io.WriteString(c, "hello from the proxy")
 		_ = c.Close()
 		p.arrived <- arrival{listener: name, from: c.RemoteAddr().(*net.TCPAddr).AddrPort(), to: to}

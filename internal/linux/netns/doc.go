@@ -1,9 +1,8 @@
-// Package netns is the one door to network namespaces: making them on a
-// thread that is thrown away, and setting links, addresses, routes, sysctls
-// and listening sockets in them.
+// Package netns is the one door to network namespaces: making them,
+// and setting links, addresses, routes, sysctls and listening sockets in them.
 //
 // Everything here acts on the namespace of the calling thread, so all of it
-// belongs inside OnThread. The package never touches the namespace that the
+// belongs inside thread.Run. The package never touches the namespace that the
 // process was started in, never leaves a name under /run/netns, and knows
 // nothing of what the namespaces are for. Its caller is internal/airlock.
 package netns

@@ -1,0 +1,126 @@
+package watchdog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/watch"
+)
+
+// dog is the state of the one loop. All but the walks of the workspace happens
+// in it, one thing after the other.
+type dog struct {
+	set       watch.Settings
+	report    *os.File
+	workspace *os.File // held from the start: later its name may mean another folder; or nil
+
+	helper   proc.Identity // zero until told
+	doomed   bool          // a limit was passed: the helper must not live
+	walks    chan walk     // results
+	walking  bool
+	growth   growth
+	nextWalk time.Time
+}
+
+func newDog(s watch.Settings, report *os.File) (*dog, error) {
+	d := &dog{set: s, report: report, walks: make(chan walk, 1)}
+	if s.Workspace == "" {
+		return d, nil
+	}
+	var err error
+	d.workspace, err = beneath.Dir(s.Workspace)
+	return d, err
+}
+
+// memoryPeriod and diskPeriod are how often is looked.
+const (
+	memoryPeriod = 250 * time.Millisecond
+	diskPeriod   = 500 * time.Millisecond
+)
+
+// run is the loop. It ends when the starter says so or is dead.
+func (d *dog) run(control <-chan watch.Message) error {
+	var deadline, memory, disk <-chan time.Time // nil ones never fire
+	if d.set.Timeout > 0 {
+		deadline = time.After(d.set.Timeout + d.set.Grace)
+	}
+	if d.set.MemoryBytes > 0 {
+		memory = time.Tick(memoryPeriod)
+	}
+	if d.watchesDisk() {
+		disk = time.Tick(diskPeriod)
+		d.startBaseline(time.Now())
+	}
+	for {
+		select {
+		case m, ok := <-control:
+			switch {
+			case !ok:
+				return d.abandoned()
+			case m.Done:
+				return d.removeCgroup()
+			case m.Helper != nil:
+				d.meet(*m.Helper)
+			}
+		case <-deadline:
+			d.condemn(watch.Timeout, int64(d.set.Timeout), fmt.Sprintf("the deadline of %s has passed", d.set.Timeout))
+		case <-memory:
+			d.checkMemory()
+		case now := <-disk:
+			d.checkDisk(now)
+		case w := <-d.walks:
+			d.walking = false
+			d.judge(w)
+		}
+	}
+}
+
+func (d *dog) meet(id proc.Identity) {
+	d.helper = id
+	if d.doomed { // the limit was passed before there was anybody to kill
+		d.kill()
+	}
+}
+
+// condemn kills the sandbox for passing a limit and says so, once.
+func (d *dog) condemn(limit string, value int64, message string) {
+	if d.doomed {
+		return
+	}
+	d.doomed = true
+	d.kill()
+	// One line, far below what a pipe takes: a starter that is stopped or
+	// dead holds nothing up.
+	_ = json.NewEncoder(d.report).Encode(watch.Report{Limit: limit, Message: message, Value: value})
+}
+
+// kill ends the helper, with whom its pid namespace ends, and what is in the
+// cgroup. The kernel kills; there is nobody to tell if it does not.
+func (d *dog) kill() {
+	_ = d.helper.Signal(syscall.SIGKILL)
+	_ = d.set.Cgroup.Kill()
+}
+
+// deathTime bounds the wait for the helper's pid namespace to be empty.
+const deathTime = time.Second
+
+// abandoned cleans up after a starter that died.
+func (d *dog) abandoned() error {
+	d.kill()
+	// The first process of a pid namespace is dead only when all others are:
+	// nobody can make again what is reverted after this.
+	for end := time.Now().Add(deathTime); d.helper.Alive() && time.Now().Before(end); {
+		<-time.After(time.Millisecond)
+	}
+	return errors.Join(d.removeCgroup(), d.revert(), removeStale(d.set.StaleSocket))
+}
+
+func (d *dog) removeCgroup() error {
+	return errors.Join(d.set.Cgroup.Kill(), d.set.Cgroup.Remove())
+}

@@ -1,0 +1,83 @@
+package watchdog
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/bailey-dev/bailey/internal/watch"
+	"golang.org/x/sys/unix"
+)
+
+// Argv0 is the name under which bailey starts itself in this role.
+const Argv0 = "bailey-watchdog"
+
+// Main is the role's entry. Args are as of os.Args; it takes none but its name,
+// and uses the descriptors of internal/watch. It returns the exit code: 0 when
+// all that was to be cleaned up is gone.
+func Main(args []string) int {
+	// It ends when the starter does, and not otherwise.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
+	if len(args) > 1 {
+		return complain(errors.New("takes no arguments"))
+	}
+	settings, control, report, err := open()
+	if err != nil {
+		return complain(err)
+	}
+	d, err := newDog(settings, report)
+	if err != nil {
+		return complain(err)
+	}
+	if err := d.run(messages(control)); err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, "bailey: watchdog:", err)
+	return 1
+}
+
+func open() (s watch.Settings, control, report *os.File, err error) {
+	for _, fd := range []int{watch.SettingsFD, watch.ControlFD, watch.ReportFD} {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			return s, nil, nil, fmt.Errorf("is started by bailey run alone: descriptor %d is not open", fd)
+		}
+		unix.CloseOnExec(fd)
+	}
+	in := os.NewFile(watch.SettingsFD, "settings")
+	dec := json.NewDecoder(in)
+	dec.DisallowUnknownFields()
+	if err := errors.Join(dec.Decode(&s), in.Close()); err != nil {
+		return s, nil, nil, fmt.Errorf("read settings: %w", err)
+	}
+	return s, os.NewFile(watch.ControlFD, "control"), os.NewFile(watch.ReportFD, "report"), nil
+}
+
+// maxLine bounds one message.
+const maxLine = 4096
+
+// messages reads the starter's lines; the channel is closed when it is dead,
+// or says something that cannot be understood, which is no better.
+func messages(control *os.File) <-chan watch.Message {
+	ch := make(chan watch.Message)
+	go func() {
+		defer close(ch)
+		lines := bufio.NewScanner(control)
+		lines.Buffer(make([]byte, maxLine), maxLine)
+		for lines.Scan() {
+			var m watch.Message
+			if json.Unmarshal(lines.Bytes(), &m) != nil {
+				return
+			}
+			ch <- m
+		}
+	}()
+	return ch
+}

@@ -1,0 +1,139 @@
+package watch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+)
+
+// Client is the starter's side of a running watchdog.
+type Client struct {
+	cmd     *exec.Cmd
+	control *os.File
+	report  *os.File
+	reports *json.Decoder
+	mu      sync.Mutex // guards writes to control
+}
+
+// Start starts a watchdog: cmd is the program that runs watchdog.Main, with
+// neither descriptors nor attributes set. When Start returns, the settings are
+// the watchdog's: from then on, what they name is cleaned up whenever this
+// process dies. The caller ends with Done.
+func Start(cmd *exec.Cmd, s Settings) (c *Client, err error) {
+	settings, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode settings of watchdog: %w", err)
+	}
+	var files pipes
+	defer func() {
+		if err != nil {
+			files.closeAll()
+		}
+	}()
+	if err := files.open(); err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{files.settingsR, files.controlR, files.reportW}
+	// A session of its own: neither Ctrl-C nor a kill of the process group
+	// nor the end of the terminal reaches it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start watchdog: %w", err)
+	}
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close() // the watchdog has its own
+	}
+	_, err = files.settingsW.Write(settings)
+	if err := errors.Join(err, files.settingsW.Close()); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("send settings to watchdog: %w", err)
+	}
+	return &Client{
+		cmd: cmd, control: files.controlW, report: files.reportR, reports: json.NewDecoder(files.reportR),
+	}, nil
+}
+
+// pipes are the three channels, both ends; all close on exec.
+type pipes struct {
+	settingsR, settingsW, controlR, controlW, reportR, reportW *os.File
+}
+
+func (p *pipes) open() error {
+	for _, ends := range [][2]**os.File{
+		{&p.settingsR, &p.settingsW}, {&p.controlR, &p.controlW}, {&p.reportR, &p.reportW},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("open pipe to watchdog: %w", err)
+		}
+		*ends[0], *ends[1] = r, w
+	}
+	return nil
+}
+
+func (p *pipes) closeAll() {
+	for _, f := range []*os.File{p.settingsR, p.settingsW, p.controlR, p.controlW, p.reportR, p.reportW} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// Helper tells which process to kill. It is to be told as soon as the process
+// exists, and before it is reaped, so that its pid cannot be another's.
+func (c *Client) Helper(id proc.Identity) error { return c.send(Message{Helper: &id}) }
+
+func (c *Client) send(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := json.NewEncoder(c.control).Encode(m); err != nil {
+		return fmt.Errorf("tell watchdog: %w", err)
+	}
+	return nil
+}
+
+// Next waits for the next report. io.EOF means that the watchdog has ended;
+// before Done that is a failure: nobody keeps the limits any more, and the
+// sandbox should be ended.
+func (c *Client) Next() (Report, error) {
+	var r Report
+	err := c.reports.Decode(&r)
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrClosed):
+		return Report{}, io.EOF
+	}
+	return Report{}, fmt.Errorf("read report of watchdog: %w", err)
+}
+
+// PID returns the watchdog's process id.
+func (c *Client) PID() int { return c.cmd.Process.Pid }
+
+// endTime is how long a watchdog may take to end.
+const endTime = 5 * time.Second
+
+// Done says that the sandbox is over, waits until the watchdog has removed the
+// cgroup and ended, and frees what the Client holds. The error says what was
+// left behind.
+func (c *Client) Done() error {
+	serr := c.send(Message{Done: true})
+	timer := time.AfterFunc(endTime, func() { _ = c.cmd.Process.Kill() })
+	werr := c.cmd.Wait()
+	timer.Stop()
+	if werr == nil {
+		serr = nil
+	} else {
+		werr = fmt.Errorf("watchdog: %w", werr)
+	}
+	return errors.Join(serr, werr, c.control.Close(), c.report.Close())
+}

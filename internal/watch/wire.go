@@ -1,0 +1,69 @@
+package watch
+
+import (
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+)
+
+// The descriptors that a watchdog is started with, beside the standard ones.
+const (
+	SettingsFD = 3 // one Settings as JSON, then EOF
+	ControlFD  = 4 // Message lines; EOF means that the starter is dead
+	ReportFD   = 5 // Report lines
+)
+
+// Settings is what a watchdog is told at its start. Zero in a field means that
+// there is nothing to watch or clean up there.
+type Settings struct {
+	// Cgroup is killed empty and removed at the end. It need not exist yet.
+	Cgroup cgroup.Place `json:"cgroup"`
+
+	// Timeout ends the sandbox Grace after it has passed, counted from the
+	// watchdog's start: the starter, whose business it is, comes first.
+	Timeout time.Duration `json:"timeout"`
+	Grace   time.Duration `json:"grace"`
+
+	// MemoryBytes bounds the memory of the helper's descendants, and of the
+	// helper itself if CountHelper. Only for a sandbox whose limit no cgroup
+	// enforces.
+	MemoryBytes int64 `json:"memory_bytes"`
+	CountHelper bool  `json:"count_helper"`
+
+	// Workspace is an absolute path without symbolic links. DiskBytes and
+	// Inodes bound by how much what lies in it, on its own file system, grows.
+	Workspace string `json:"workspace"`
+	DiskBytes int64  `json:"disk_bytes"`
+	Inodes    int64  `json:"inodes"`
+
+	// RevertPaths, relative to Workspace, did not exist before and are removed,
+	// with all they hold, when the starter dies without a Done.
+	RevertPaths []string `json:"revert_paths"`
+
+	// StaleSocket is the path of the starter's Unix socket: it is removed when
+	// the starter dies without a Done, unless somebody listens on it again.
+	StaleSocket string `json:"stale_socket"`
+}
+
+// Message is one line from the starter. Exactly one of its parts is set.
+type Message struct {
+	Helper *proc.Identity `json:"helper,omitempty"` // the sandbox's first process: who kills it kills all
+	Done   bool           `json:"done,omitempty"`   // the sandbox is over: clean up the cgroup and end
+}
+
+// The limits that a Report names.
+const (
+	Memory  = "memory"
+	Disk    = "disk"
+	Inodes  = "inodes"
+	Timeout = "timeout"
+)
+
+// Report is one line to the starter: a limit was passed and the sandbox was
+// killed for it.
+type Report struct {
+	Limit   string `json:"limit"`   // one of the constants
+	Message string `json:"message"` // one sentence for a person
+	Value   int64  `json:"value"`   // what was measured: bytes, files, or nanoseconds
+}
