@@ -19,7 +19,7 @@ const (
 	lookupTimeout = 8 * time.Second
 	maxLookups    = 32   // at once
 	maxCached     = 1024 // names
-	keepFound     = 30 * time.Second
+	keepFound     = 10 * time.Second
 	keepNotFound  = 5 * time.Second
 	keepFailure   = time.Second
 )
@@ -27,7 +27,7 @@ const (
 // HostResolver resolves names as this machine does, by /etc/hosts and the
 // servers of /etc/resolv.conf, with Go's own resolver: the C library's reads
 // 0177.0.0.1 and its kin as addresses. It asks for IPv4 alone, and keeps what
-// it found for half a minute, so that a look-up and the connection after it
+// it found for ten seconds, so that a look-up and the connection after it
 // see the same addresses. It is safe for concurrent use.
 type HostResolver struct {
 	now   func() time.Time

@@ -126,6 +126,11 @@ func checkHost(target string, hosts []string) error {
 	if len(hosts) != 1 || hosts[0] == "" {
 		return &badRequest{policy.ReasonNoName, "the request does not name its host exactly once (Host)"}
 	}
+	for i := range len(hosts[0]) {
+		if c := hosts[0][i]; !isHostByte(c) {
+			return &badRequest{policy.ReasonInvalidName, fmt.Sprintf("Host holds the byte %q", c)}
+		}
+	}
 	rest, absolute := strings.CutPrefix(target, "http://")
 	if !absolute {
 		return nil
@@ -138,6 +143,12 @@ func checkHost(target string, hosts []string) error {
 		return &badRequest{policy.ReasonNameMismatch, "the request target and Host name different hosts"}
 	}
 	return nil
+}
+
+// isHostByte reports whether a byte can be part of a Host at all; what
+// it makes of a name is NormalizeName's business.
+func isHostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-.:[]%*,_", c) >= 0
 }
 
 // parseFraming settles how long the body is, or refuses (RFC 9112 §6).

@@ -58,12 +58,15 @@ func (f *flow) sniff() kind {
 
 // patience is how long the first byte may take. Servers of mail or SSH speak
 // first, so where the connection is allowed as it stands a short silence is
-// enough; and where no rule speaks of the port there is nothing to wait for.
+// enough. So it is where nothing is to be hoped for: no rule speaks of the
+// port, or in mode open, where only a special or denied address is not allowed
+// as it stands.
 func (f *flow) patience() time.Duration {
+	p := f.p.cfg.Policy
 	if f.webPort() {
 		return sniffTimeout
 	}
-	if !policy.CouldReach(f.p.cfg.Policy, f.dest.Port()) || f.identify(true) {
+	if f.identify(true) || p.Mode == bailey.NetOpen || !policy.CouldReach(p, f.dest.Port()) {
 		return silenceWait
 	}
 	return sniffTimeout

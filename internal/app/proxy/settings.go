@@ -6,26 +6,21 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/gate"
 )
 
 // The descriptors the role is started with.
 const (
-	FDSettings = 3 // read: Settings as one JSON document, to its end
-	FDPeer     = 4 // Unix stream socket: the listeners arrive here; its end is ours
-	FDEvents   = 5 // write: events as JSON lines
+	FDSettings = gate.FDSettings
+	FDPeer     = gate.FDPeer
+	FDEvents   = gate.FDEvents
 )
 
 // maxSettings bounds what is read from FDSettings, in bytes.
 const maxSettings = 4 << 20
 
-// Settings is what the role has to know. The zero value is not valid.
-type Settings struct {
-	Sandbox  bailey.SandboxID `json:"sandbox"`
-	Policy   policy.Policy    `json:"policy"`
-	MaxConns int              `json:"max_conns,omitempty"` // at once; 0 is the default of egress
-}
+// Settings is what the role has to know.
+type Settings = gate.Settings
 
 // readSettings reads and checks the document.
 func readSettings(r io.Reader) (Settings, error) {
