@@ -53,6 +53,10 @@ func folder() (string, error) {
 		}
 		return dir, nil
 	}
+	if os.Getuid() == 0 {
+		// Root's own cache folder is closed to the ordinary user of the tests.
+		return "/var/cache/bailey/test-agents", nil
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
