@@ -1,0 +1,202 @@
+package rootfs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// toolchain is a folder in which a version manager keeps whole toolchains.
+type toolchain struct {
+	env  string // the variable that moves base, if any
+	base string // below the home
+	sub  string // below base: names and "*" for any one name
+}
+
+// toolchains are the folders that hold nothing but programs, one toolchain
+// each. These alone are opened on the word of a file in the workspace.
+func toolchains() []toolchain {
+	return []toolchain{
+		{"PYENV_ROOT", ".pyenv", "versions/*"},
+		{"RBENV_ROOT", ".rbenv", "versions/*"},
+		{"NODENV_ROOT", ".nodenv", "versions/*"},
+		{"GOENV_ROOT", ".goenv", "versions/*"},
+		{"PLENV_ROOT", ".plenv", "versions/*"},
+		{"PHPENV_ROOT", ".phpenv", "versions/*"},
+		{"NVM_DIR", ".nvm", "versions/node/*"},
+		{"NVM_DIR", ".config/nvm", "versions/node/*"},
+		{"FNM_DIR", ".local/share/fnm", "node-versions/*/installation"},
+		{"FNM_DIR", ".fnm", "node-versions/*/installation"},
+		{"VOLTA_HOME", ".volta", "tools/image/packages/*"},
+		{"VOLTA_HOME", ".volta", "tools/image/*/*"},
+		{"ASDF_DATA_DIR", ".asdf", "installs/*/*"},
+		{"MISE_DATA_DIR", ".local/share/mise", "installs/*/*"},
+		{"RUSTUP_HOME", ".rustup", "toolchains/*"},
+		{"UV_TOOL_DIR", ".local/share/uv/tools", "*"},
+		{"UV_PYTHON_INSTALL_DIR", ".local/share/uv/python", "*"},
+		{"PIPX_HOME", ".local/share/pipx", "venvs/*"},
+		{"PIPX_HOME", ".local/pipx", "venvs/*"},
+		{"PNPM_HOME", ".local/share/pnpm", ""},
+		{"BUN_INSTALL", ".bun", "install/global/node_modules"},
+		{"SDKMAN_DIR", ".sdkman", "candidates/*/*"},
+		{"", "sdk", "*"},
+		{"", ".jdks", "*"},
+		{"", ".dotnet", ""},
+		{"", ".ghcup", ""},
+		{"", "miniconda3", ""},
+		{"", "anaconda3", ""},
+		{"", "miniforge3", ""},
+		{"", ".local/share/claude/versions", "*"},
+		{"", "/home/linuxbrew/.linuxbrew", ""},
+	}
+}
+
+// root returns the smallest sensible file or folder to show for a program at
+// real (no link in it): "" if it is visible anyway. ok is false if nothing may
+// be shown. Without trust only the toolchains above count.
+func (s *search) root(real string, trusted bool) (root string, ok bool) {
+	if isSystem(real) || s.inWorkspace(real) {
+		return "", true
+	}
+	if root := s.known(real); root != "" && s.harmless(root) {
+		return root, true
+	}
+	if !trusted || s.inSecrets(real) {
+		return "", false
+	}
+	for _, guess := range []func(string) string{s.nodeModules, s.venv, optional, s.prefix} {
+		if root := guess(real); root != "" && s.harmless(root) {
+			return root, true
+		}
+	}
+	return real, true
+}
+
+// known returns the toolchain that path lies in, or "".
+func (s *search) known(path string) string {
+	for _, tc := range toolchains() {
+		bases := []string{filepath.Join(s.Home, tc.base)}
+		if filepath.IsAbs(tc.base) {
+			bases[0] = tc.base
+		}
+		if dir := s.Env(tc.env); tc.env != "" && filepath.IsAbs(dir) && within(dir, s.Home) {
+			bases = append(bases, filepath.Clean(dir))
+		}
+		for _, base := range bases {
+			if root := match(base, tc.sub, path); root != "" {
+				return root
+			}
+		}
+	}
+	return ""
+}
+
+// match returns the part of path that base and the pattern sub cover, or "".
+func match(base, sub, path string) string {
+	rest, ok := strings.CutPrefix(path, base+"/")
+	if !ok {
+		return ""
+	}
+	if sub == "" {
+		return base
+	}
+	want, have := strings.Split(sub, "/"), strings.Split(rest, "/")
+	if len(have) < len(want) {
+		return ""
+	}
+	for i, name := range want {
+		if name != "*" && name != have[i] {
+			return ""
+		}
+	}
+	return filepath.Join(base, filepath.Join(have[:len(want)]...))
+}
+
+// nodeModules returns the outermost node_modules that path lies in: packages
+// there find each other. One that belongs to an installation of node is that
+// installation.
+func (s *search) nodeModules(path string) string {
+	before, _, ok := strings.Cut(path, "/node_modules/")
+	if !ok {
+		return ""
+	}
+	if prefix, ok := strings.CutSuffix(before, "/lib"); ok && s.tree.isFile(filepath.Join(prefix, "bin/node")) {
+		return prefix
+	}
+	return before + "/node_modules"
+}
+
+// venv returns the Python environment whose bin holds path, or "".
+func (s *search) venv(path string) string {
+	bin := filepath.Dir(path)
+	if root := filepath.Dir(bin); filepath.Base(bin) == "bin" && s.tree.isFile(filepath.Join(root, "pyvenv.cfg")) {
+		return root
+	}
+	return ""
+}
+
+// optional returns the package below /opt that path lies in, or "".
+func optional(path string) string { return match("/opt", "*", path) }
+
+// prefix returns the folder above bin if it looks like the installation of
+// one program: it has libraries or data beside bin.
+func (s *search) prefix(path string) string {
+	bin := filepath.Dir(path)
+	root := filepath.Dir(bin)
+	if filepath.Base(bin) != "bin" {
+		return ""
+	}
+	for _, name := range []string{"lib", "lib64", "libexec", "share", "pkg", "jre", "conda-meta"} {
+		if s.tree.isDir(filepath.Join(root, name)) {
+			return root
+		}
+	}
+	return ""
+}
+
+// shared lists folders of a home that hold many programs' data. They are
+// never shown as a whole.
+func shared() []string {
+	return []string{
+		".cache", ".cargo", ".claude", ".codex", ".config", ".local", ".local/bin", ".local/lib", ".local/share", ".local/state",
+		".mozilla", ".npm", ".rustup", ".var", "bin", "go", "go/bin", "Documents", "Desktop", "Downloads", "snap",
+	}
+}
+
+// secrets lists names in a home, or in a folder, that hold credentials.
+func secrets() []string {
+	return []string{
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
+		".config/gcloud", ".config/gh", ".config/op", ".claude", ".codex", ".gem/credentials", ".cargo/credentials.toml", ".cargo/credentials",
+		".local/share/keyrings", ".env", ".vault-token", ".terraform.d", ".databrickscfg",
+	}
+}
+
+// inSecrets reports whether a path is, or lies in, a place of credentials.
+func (s *search) inSecrets(path string) bool {
+	return slices.ContainsFunc(secrets(), func(name string) bool { return s.Home != "" && within(path, filepath.Join(s.Home, name)) })
+}
+
+// harmless reports whether a folder may be shown as a whole: it holds no home,
+// is not shared by many programs, does not hold the workspace, and has no
+// credentials in its top.
+func (s *search) harmless(root string) bool {
+	if root == "/" || s.Home != "" && within(s.Home, root) || s.Workspace != "" && within(s.Workspace, root) || s.inSecrets(root) {
+		return false
+	}
+	switch filepath.Dir(root) {
+	case "/", "/home", "/var/home", "/Users":
+		return false
+	}
+	for _, name := range shared() {
+		if s.Home != "" && root == filepath.Join(s.Home, name) {
+			return false
+		}
+	}
+	entries, err := os.ReadDir(s.tree.host(root))
+	if err != nil { // a file, or one the caller may not list
+		return s.tree.isFile(root)
+	}
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return slices.Contains(secrets(), e.Name()) })
+}
