@@ -13,7 +13,7 @@ import (
 // Staged says where the helper has put what the specification names.
 type Staged struct {
 	Root      string   // the generated root file system
-	Sources   []string // one for each of Spec.Mounts, same order
+	Sources   []string // one for each of Spec.Mounts; empty if it is in Root already
 	First     string   // the first process's binary
 	Guarded   []bool   // one for each of Spec.Mounts: serve it as Bind.Guarded says; may be nil
 	Binds     []Bind   // what the helper adds: private copies, guarded git directories
@@ -111,6 +111,9 @@ func mounts(s *sandbox.Spec, st Staged) []specs.Mount {
 		})
 	}
 	for i, m := range s.Mounts {
+		if st.Sources[i] == "" {
+			continue
+		}
 		opts := bindOptions(m.Writable)
 		if m.Dcache > 0 {
 			opts = append(opts, fmt.Sprintf("dcache=%d", m.Dcache))

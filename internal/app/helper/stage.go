@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,26 +122,48 @@ func devices() error {
 	return nil
 }
 
+// attach puts every source where gVisor takes it from. What is read-only and
+// lies in the generated root itself is mounted right there: gVisor then serves
+// it with the root, as one tree that it need not look at again and again,
+// instead of through a mount and a server of its own.
 func attach(s *local.Settings, sources []*os.File, st *ocispec.Staged) error {
+	st.Sources = make([]string, len(sources))
 	for i, f := range sources {
-		target := filepath.Join(sourceDir, strconv.Itoa(i))
+		m := s.Spec.Mounts[i]
 		isDir, err := isDirectory(f)
 		if err != nil {
 			return err
 		}
-		if err := makePoint(target, isDir); err != nil {
-			return err
+		point := rootDir + m.Target
+		if err := makePoint(point, isDir); err != nil {
+			return fmt.Errorf("mount point %s: %w", m.Target, err)
 		}
-		if err := errors.Join(mount.Attach(f, target), f.Close()); err != nil {
-			return fmt.Errorf("mount %s: %w", s.Spec.Mounts[i].Source, err)
+		if !inRoot(&s.Spec, i) {
+			point = filepath.Join(sourceDir, strconv.Itoa(i))
+			st.Sources[i] = point
+			if err := makePoint(point, isDir); err != nil {
+				return err
+			}
 		}
-		st.Sources = append(st.Sources, target)
-		// The root file system needs a mount point of the same kind.
-		if err := makePoint(rootDir+s.Spec.Mounts[i].Target, isDir); err != nil {
-			return fmt.Errorf("mount point %s: %w", s.Spec.Mounts[i].Target, err)
+		if err := errors.Join(mount.Attach(f, point), f.Close()); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Source, err)
 		}
 	}
 	return nil
+}
+
+// inRoot reports whether mount i is read-only and lies in no other mount.
+func inRoot(s *sandbox.Spec, i int) bool {
+	m := s.Mounts[i]
+	if m.Writable {
+		return false
+	}
+	for k, o := range s.Mounts {
+		if k != i && sandbox.Within(m.Target, o.Target) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.Tmpfs, func(t bailey.Tmpfs) bool { return sandbox.Within(m.Target, t.Target) })
 }
 
 func isDirectory(f *os.File) (bool, error) {
