@@ -1,7 +1,8 @@
-// Package netlab is a throw-away network for a test: its own namespace with
-// public-looking addresses, a real DNS server, TLS and plain upstreams, a fake
-// metadata service, canaries on the loopback, and a capture of every
-// connection and question that was made in it.
+// Package netlab is a throw-away network for a test: a namespace that plays
+// the host, and behind its one link another that plays the world, with
+// public-looking addresses, a real DNS server, TLS and plain upstreams and a
+// fake metadata service. On the host's loopback there are canaries, and a
+// capture sees every connection and question that the host makes.
 //
 // A program started with [Lab.Command] takes the lab for the host's network:
 // it has the lab's interfaces, /etc/resolv.conf and /etc/hosts, and no way to

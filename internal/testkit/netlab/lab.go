@@ -14,15 +14,16 @@ import (
 	"github.com/bailey-dev/bailey/internal/testkit/ca"
 )
 
-// The addresses every lab has. Allowed and Evil look public to any
-// classification (11.0.0.0/8 and 2600::/12 are neither reserved nor special in
-// the IANA registries) and are on the lab's own interface, so nothing leaves
-// the machine.
+// The addresses every lab has. Those that look public do so to any
+// classification: 11.0.0.0/8 and 2600::/12 are neither reserved nor special in
+// the IANA registries. Own and Own6 are the host's, the others lie behind its
+// one link, in the lab's other namespace, so nothing leaves the machine.
 var (
 	Allowed    = netip.MustParseAddr("11.0.0.10")
 	Evil       = netip.MustParseAddr("11.0.0.66")
 	Resolver   = netip.MustParseAddr("11.0.0.53")
-	Own        = netip.MustParseAddr("11.0.0.1") // the "host's" own address
+	Own        = netip.MustParseAddr("11.0.0.1")
+	Own6       = netip.MustParseAddr("2600:11::1")
 	Allowed6   = netip.MustParseAddr("2600:11::10")
 	Evil6      = netip.MustParseAddr("2600:11::66")
 	Private    = netip.MustParseAddr("10.11.12.13")
@@ -35,12 +36,13 @@ var (
 
 // Lab is one network. Its methods are safe for concurrent use.
 type Lab struct {
-	tb  testing.TB
-	dir string
-	ns  *os.File
-	ca  *ca.CA
-	dns *zone
-	tap *tap
+	tb    testing.TB
+	dir   string
+	ns    *os.File // the host: where commands run
+	world *os.File // where the servers are
+	ca    *ca.CA
+	dns   *zone
+	tap   *tap
 
 	mu       sync.Mutex
 	hosts    map[string]http.Handler
@@ -69,7 +71,8 @@ type Request struct {
 // Private; loop.test is 127.0.0.1 and ::1. Any other name does not exist.
 // Servers: HTTP on 80, HTTPS on 443 (h2 and http/1.1, a certificate for any
 // name) and echo on 7 of the allowed and the evil addresses; HTTP on Metadata:80,
-// Private:8080, 127.0.0.1:8080 and [::1]:8080, each answering with its canary.
+// Private:8080, 127.0.0.1:8080, [::1]:8080, Own:8080 and [Own6]:8080, each
+// answering with its canary.
 func New(tb testing.TB) *Lab {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "netlab-")
@@ -96,9 +99,6 @@ func (l *Lab) open() error {
 		return err
 	}
 	if err := l.enter(); err != nil {
-		return err
-	}
-	if err := l.do(configureLinks); err != nil {
 		return err
 	}
 	if l.tap, err = l.startTap(); err != nil {
@@ -153,7 +153,8 @@ func (l *Lab) CAFile() string { return filepath.Join(l.dir, "ca.pem") }
 // CA is the authority behind the lab's certificates.
 func (l *Lab) CA() *ca.CA { return l.ca }
 
-// Listen opens a TCP listener inside the lab; it is closed with the lab.
+// Listen opens a TCP listener inside the lab, on the host side for an address
+// of the host's and else in the world; it is closed with the lab.
 func (l *Lab) Listen(address string) net.Listener {
 	l.tb.Helper()
 	ln, err := l.listen(address)
@@ -164,8 +165,12 @@ func (l *Lab) Listen(address string) net.Listener {
 }
 
 func (l *Lab) listen(address string) (net.Listener, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen in lab: %w", err)
+	}
 	var ln net.Listener
-	err := l.do(func() error {
+	err = l.doFor(at.Addr(), func() error {
 		var err error
 		ln, err = net.Listen("tcp", address) //nolint:noctx // returns at once
 		return err
@@ -177,7 +182,7 @@ func (l *Lab) listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// ListenPacket opens a UDP socket inside the lab; it is closed with the lab.
+// ListenPacket is Listen for UDP.
 func (l *Lab) ListenPacket(address string) net.PacketConn {
 	l.tb.Helper()
 	pc, err := l.listenPacket(address)
@@ -188,8 +193,12 @@ func (l *Lab) ListenPacket(address string) net.PacketConn {
 }
 
 func (l *Lab) listenPacket(address string) (net.PacketConn, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen in lab: %w", err)
+	}
 	var pc net.PacketConn
-	err := l.do(func() error {
+	err = l.doFor(at.Addr(), func() error {
 		var err error
 		pc, err = net.ListenPacket("udp", address) //nolint:noctx // returns at once
 		return err

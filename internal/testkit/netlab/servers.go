@@ -56,6 +56,7 @@ func (l *Lab) startServers() error {
 		netip.AddrPortFrom(Loopback4, CanaryPort): LoopbackCanary,
 		netip.AddrPortFrom(Loopback6, CanaryPort): LoopbackCanary,
 		netip.AddrPortFrom(Own, CanaryPort):       LoopbackCanary,
+		netip.AddrPortFrom(Own6, CanaryPort):      LoopbackCanary,
 	} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, canary) })
 		if err := l.serve(to, false, h); err != nil {
@@ -150,7 +151,7 @@ func (l *Lab) echo(at netip.AddrPort) error {
 	return nil
 }
 
-// Dial connects from inside the lab, as a program of the host would. It is
+// Dial connects from the host side, as a program of the host would. It is
 // what a positive twin uses to show that a target does answer.
 func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)

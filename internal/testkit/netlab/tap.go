@@ -230,7 +230,7 @@ func (l *Lab) listenMark() (net.PacketConn, error) {
 	var pc net.PacketConn
 	err := l.do(func() error {
 		var err error
-		pc, err = net.ListenPacket("udp", netip.AddrPortFrom(Resolver, 0).String()) //nolint:noctx // returns at once
+		pc, err = net.ListenPacket("udp", netip.AddrPortFrom(Own, 0).String()) //nolint:noctx // returns at once
 		return err
 	})
 	return pc, err
