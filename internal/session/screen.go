@@ -87,8 +87,8 @@ func (s *screen) restore() {
 	}
 }
 
-// suspend gives the terminal back, stops this process, and returns when it
-// is continued. No output is written meanwhile.
+// suspend gives the terminal back, stops this process, and takes the terminal
+// again when it is continued. No output is written meanwhile.
 func (s *screen) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,21 +100,29 @@ func (s *screen) suspend() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = pty.Stop() // if we cannot stop, we go on
+	s.take()
 }
 
-// resume takes the terminal again as the command had it. The shell may have
-// changed its settings since: what is found now is what will be restored.
+// resume takes the terminal again after a stop that suspend did not make.
 func (s *screen) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.take()
+}
+
+// take makes the terminal as the command had it, unless it is so already. The
+// shell may have changed its settings since: what is found now is what will
+// be restored.
+func (s *screen) take() {
 	if s.ended || !s.isRaw {
 		return
 	}
 	now, err := pty.ReadModes(s.in)
-	if err == nil && !now.Equal(s.found.Raw()) {
-		s.found = now
+	if err != nil || now.Equal(now.Raw()) {
+		return
 	}
-	_ = s.found.Raw().Apply(s.in)
+	s.found = now
+	_ = now.Raw().Apply(s.in)
 	_ = s.emit(s.filter.Reapply())
 }
 

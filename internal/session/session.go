@@ -296,7 +296,7 @@ func (r *run) suspend() {
 	}
 	if r.screen != nil {
 		r.screen.suspend()
-		r.resume()
+		r.redraw()
 		return
 	}
 	r.send(wire.Signal, []byte{byte(syscall.SIGSTOP)})
@@ -304,14 +304,18 @@ func (r *run) suspend() {
 	r.send(wire.Signal, []byte{byte(syscall.SIGCONT)})
 }
 
-// resume makes the terminal ours again after a stop.
+// resume makes the terminal ours again after a stop that was not suspend's.
 func (r *run) resume() {
-	if r.screen == nil {
-		return
+	if r.screen != nil {
+		r.screen.resume()
+		r.redraw()
 	}
-	r.screen.resume()
+}
+
+// redraw has the command paint its screen again.
+func (r *run) redraw() {
 	r.resize()
-	r.send(wire.Signal, []byte{byte(syscall.SIGWINCH)}) // same size or not: redraw
+	r.send(wire.Signal, []byte{byte(syscall.SIGWINCH)}) // the size may be the same
 }
 
 // followStop follows a command that was stopped inside, by Ctrl-Z or by
@@ -320,7 +324,7 @@ func (r *run) resume() {
 func (r *run) followStop() {
 	if r.screen != nil && pty.JobControlled() {
 		r.screen.suspend()
-		r.resume()
 	}
 	r.send(wire.Signal, []byte{byte(syscall.SIGCONT)})
+	r.redraw()
 }

@@ -82,14 +82,15 @@ func startYard(t *testing.T, as string, extra ...*os.File) *yard {
 
 // job is one command as the wire shows it.
 type job struct {
-	t      *testing.T
-	stream io.ReadWriteCloser
-	w      *wire.Writer
-	r      *wire.Reader
-	out    strings.Builder
-	errs   strings.Builder
-	credit int
-	pid    int
+	t        *testing.T
+	stream   io.ReadWriteCloser
+	w        *wire.Writer
+	r        *wire.Reader
+	out      strings.Builder
+	errs     strings.Builder
+	credit   int
+	patience time.Duration
+	pid      int
 }
 
 func (y *yard) exec(t *testing.T, x wire.Exec) *job {
@@ -120,7 +121,7 @@ func (y *yard) sh(t *testing.T, script string) *job {
 func (j *job) until(stop func(wire.Frame) bool) {
 	j.t.Helper()
 	type deadliner interface{ SetReadDeadline(time.Time) error }
-	if err := j.stream.(deadliner).SetReadDeadline(time.Now().Add(45 * time.Second)); err != nil {
+	if err := j.stream.(deadliner).SetReadDeadline(time.Now().Add(max(j.patience, 45*time.Second))); err != nil {
 		j.t.Fatal(err)
 	}
 	for {
