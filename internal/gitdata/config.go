@@ -3,6 +3,7 @@ package gitdata
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,8 +40,8 @@ type Config []Entry
 // Get returns the last value of section.key without a subsection, and whether
 // there is one. Both names are given in lower case.
 func (c Config) Get(section, key string) (string, bool) {
-	for i := len(c) - 1; i >= 0; i-- {
-		if e := c[i]; e.Section == section && e.Subsection == "" && e.Key == key {
+	for _, e := range slices.Backward(c) {
+		if e.Section == section && e.Subsection == "" && e.Key == key {
 			return e.Value, true
 		}
 	}
@@ -220,37 +221,41 @@ func (p *configParser) skipInline() {
 // continuation lines. Trailing blanks outside quotes are dropped.
 func (p *configParser) value() (string, error) {
 	p.skipInline()
-	var b strings.Builder
-	quoted, keep := false, 0
-	for {
-		if p.peek() == '\n' || p.pos >= len(p.data) {
-			if quoted {
-				return "", errSyntax
-			}
-			return b.String()[:keep], nil
-		}
-		c := p.next()
-		switch {
+	var v valueText
+	for p.peek() != '\n' && p.pos < len(p.data) {
+		switch c := p.next(); {
 		case c == '"':
-			quoted = !quoted
-			keep = b.Len()
-			continue
+			v.quoted = !v.quoted
+			v.keep = v.text.Len()
 		case c == '\\':
 			e, err := p.escape()
 			if err != nil {
 				return "", err
 			}
-			b.WriteString(e)
-		case !quoted && (c == '#' || c == ';'):
+			v.add(e)
+		case !v.quoted && (c == '#' || c == ';'):
 			p.skipLine()
-			continue
 		default:
-			b.WriteByte(c)
-			if !quoted && isSpace(c) {
-				continue
-			}
+			v.add(string([]byte{c}))
 		}
-		keep = b.Len()
+	}
+	if v.quoted {
+		return "", errSyntax
+	}
+	return v.text.String()[:v.keep], nil
+}
+
+// valueText is a value as far as it is read; what follows keep is blank.
+type valueText struct {
+	text   strings.Builder
+	quoted bool
+	keep   int
+}
+
+func (v *valueText) add(s string) {
+	v.text.WriteString(s)
+	if v.quoted || len(s) != 1 || !isSpace(s[0]) {
+		v.keep = v.text.Len()
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *etcCopy) whole(path string) {
 	if err != nil || !c.tree.isDir(real) || !within(real, "/etc") || real == "/etc" {
 		return
 	}
-	c.mount(real, "")
+	c.mount(real)
 	if real != path {
 		c.link(path, real)
 	}
@@ -176,15 +176,15 @@ func (b *builder) shell() string {
 // identity writes the files that say who and where the sandbox is.
 func (b *builder) identity(h Host) {
 	uid, gid := b.plan.UID, b.plan.GID
-	passwd := fmt.Sprintf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n%s:x:%d:%d::%s:%s\n", UserName, uid, gid, HomeDir, b.shell())
+	users := fmt.Sprintf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n%s:x:%d:%d::%s:%s\n", UserName, uid, gid, HomeDir, b.shell())
 	group := fmt.Sprintf("root:x:0:\n%s:x:%d:\n", UserName, gid)
 	if uid != overflowID {
-		passwd += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+		users += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 	}
 	if gid != overflowID {
 		group += "nogroup:x:65534:\n"
 	}
-	b.file("/etc/passwd", passwd)
+	b.file("/etc/passwd", users)
 	b.file("/etc/group", group)
 	b.file("/etc/hostname", h.Hostname+"\n")
 	b.file("/etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"+

@@ -118,9 +118,9 @@ type builder struct {
 	plan Plan
 }
 
-func (b *builder) mount(path, why string) {
+func (b *builder) mount(path string) {
 	b.plan.Mounts = append(b.plan.Mounts, bailey.Mount{
-		Source: b.tree.host(path), Target: path, Writable: false, Dcache: 0, Why: why,
+		Source: b.tree.host(path), Target: path, Writable: false, Dcache: 0, Why: "",
 	})
 }
 
@@ -140,20 +140,20 @@ func (b *builder) system() error {
 	if !b.tree.isDir("/usr") {
 		return bailey.NewError(bailey.Unsupported, "this host has no /usr folder to show a sandbox", "run bailey doctor")
 	}
-	b.mount("/usr", "")
+	b.mount("/usr")
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
 		real, _, err := b.tree.resolve(dir)
 		switch {
 		case err != nil || !b.tree.isDir(real):
 		case real == dir:
-			b.mount(dir, "")
+			b.mount(dir)
 		case isSystem(real):
 			b.link(dir, strings.TrimPrefix(real, "/"))
 		}
 	}
 	for _, dir := range []string{"/nix/store", "/gnu/store"} {
 		if b.tree.isDir(dir) {
-			b.mount(dir, "")
+			b.mount(dir)
 		}
 	}
 	return nil
@@ -161,15 +161,13 @@ func (b *builder) system() error {
 
 // memory adds the file systems that live and die with the sandbox.
 func (b *builder) memory(size int64) {
-	for _, t := range []bailey.Tmpfs{
-		{Target: "/dev/shm", Bytes: size, Mode: stickyAll},
-		{Target: HomeDir, Bytes: size, Mode: 0o700},
-		{Target: "/run", Bytes: size, Mode: 0o755},
-		{Target: "/tmp", Bytes: size, Mode: stickyAll},
-		{Target: "/var/tmp", Bytes: size, Mode: stickyAll},
-	} {
-		b.plan.Tmpfs = append(b.plan.Tmpfs, t)
-	}
+	b.plan.Tmpfs = append(b.plan.Tmpfs,
+		bailey.Tmpfs{Target: "/dev/shm", Bytes: size, Mode: stickyAll},
+		bailey.Tmpfs{Target: HomeDir, Bytes: size, Mode: 0o700},
+		bailey.Tmpfs{Target: "/run", Bytes: size, Mode: 0o755},
+		bailey.Tmpfs{Target: "/tmp", Bytes: size, Mode: stickyAll},
+		bailey.Tmpfs{Target: "/var/tmp", Bytes: size, Mode: stickyAll},
+	)
 	b.link("/var/run", "/run")
 	b.link("/var/lock", "/run/lock")
 	b.link("/etc/mtab", "/proc/self/mounts")

@@ -350,8 +350,8 @@ func TestFromHost_RealArchive(t *testing.T) {
 	delete(files, "usr/lib/locale/de_DE.utf8/")
 	files["usr/lib/locale/"] = ""
 	dir := machine(t, files)
-	for _, name := range []string{"en_US", "fr_FR", "de_DE"} {
-		cmd := exec.CommandContext(t.Context(), "localedef", "-i", name, "-f", "UTF-8", "--prefix="+dir, name+".UTF-8")
+	for _, args := range [][]string{{"en_US", "-f", "ISO-8859-1", "en_US.ISO-8859-1"}, {"fr_FR", "-f", "ISO-8859-15", "fr_FR@euro"}} {
+		cmd := exec.CommandContext(t.Context(), "localedef", append([]string{"--prefix=" + dir, "-i"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -360,7 +360,8 @@ func TestFromHost_RealArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{
-		"en_US.UTF-8": true, "fr_FR.utf8": true, "de_DE.UTF-8": true, "de_DE.utf-8": true, "it_IT.UTF-8": false, "en_US.ISO-8859-1": false,
+		"en_US.ISO-8859-1": true, "en_US.iso88591": true, "fr_FR@euro": true, "fr_FR.ISO-8859-15@euro": true,
+		"en_US.UTF-8": false, "it_IT@euro": false, "en_US.ISO-8859-2": false,
 	} {
 		h := host(dir)
 		h.Env = environment(map[string]string{"LANG": name})

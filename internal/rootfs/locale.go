@@ -132,7 +132,7 @@ func stringAt(r io.ReaderAt, at int64, want string) bool {
 
 // archiveHash is compute_hashval of glibc (locale/hashval.h).
 func archiveHash(key string) uint32 {
-	hash := uint32(len(key)) //nolint:gosec // a locale's name is short: isPlainName
+	hash := uint32(len(key))
 	for i := range len(key) {
 		hash = hash<<9 | hash>>(32-9)
 		hash += uint32(key[i])

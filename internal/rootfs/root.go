@@ -54,15 +54,15 @@ func toolchains() []toolchain {
 
 // root returns the smallest sensible file or folder to show for a program at
 // real (no link in it): "" if it is visible anyway. ok is false if nothing may
-// be shown. Without trust only the toolchains above count.
-func (s *search) root(real string, trusted bool) (root string, ok bool) {
+// be shown. Of what is not trusted only the toolchains above count.
+func (s *search) root(real string, f found) (root string, ok bool) {
 	if isSystem(real) || s.inWorkspace(real) {
 		return "", true
 	}
 	if root := s.known(real); root != "" && s.harmless(root) {
 		return root, true
 	}
-	if !trusted || s.inSecrets(real) {
+	if f.untrusted || s.inSecrets(real) {
 		return "", false
 	}
 	for _, guess := range []func(string) string{s.nodeModules, s.venv, optional, s.prefix} {

@@ -161,7 +161,7 @@ func (s *search) add(f found) error {
 // show adds the mounts and links that make a resolved path exist inside. It
 // reports false if that would show what may not be shown.
 func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) bool {
-	root, ok := s.root(real, !f.untrusted)
+	root, ok := s.root(real, f)
 	if !ok {
 		return false
 	}

@@ -70,7 +70,7 @@ func (t tree) exists(path string) bool {
 // resolve returns the path that p names once every symbolic link on the way
 // is followed inside the tree, and those links in the order they were met.
 func (t tree) resolve(p string) (real string, links []bailey.Link, err error) {
-	rest, real := strings.Split(strings.Trim(filepath.Clean(p), "/"), "/"), "/"
+	rest, real := strings.Split(p, "/"), "/"
 	for len(rest) > 0 {
 		name := rest[0]
 		rest = rest[1:]
@@ -82,24 +82,13 @@ func (t tree) resolve(p string) (real string, links []bailey.Link, err error) {
 			continue
 		}
 		next := strings.TrimSuffix(real, "/") + "/" + name
-		if t.folders[next] {
-			real = next
-			continue
-		}
-		info, err := t.lstat(next)
+		target, err := t.linkTarget(next)
 		if err != nil {
 			return "", links, fmt.Errorf("resolve %s: %w", p, err)
 		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			if info.IsDir() {
-				t.folders[next] = true
-			}
+		if target == "" {
 			real = next
 			continue
-		}
-		target, err := os.Readlink(t.host(next))
-		if err != nil {
-			return "", links, fmt.Errorf("resolve %s: %w", p, err)
 		}
 		if links = append(links, bailey.Link{Path: next, Target: target}); len(links) > maxLinks {
 			return "", links, fmt.Errorf("resolve %s: %w", p, errLoop)
@@ -110,6 +99,24 @@ func (t tree) resolve(p string) (real string, links []bailey.Link, err error) {
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return real, links, nil
+}
+
+// linkTarget returns what the link at path holds, or "" if it is no link.
+func (t tree) linkTarget(path string) (string, error) {
+	if t.folders[path] {
+		return "", nil
+	}
+	info, err := t.lstat(path)
+	if err != nil {
+		return "", err //nolint:wrapcheck // resolve says what it was for
+	}
+	if info.Mode()&fs.ModeSymlink == 0 {
+		if info.IsDir() {
+			t.folders[path] = true
+		}
+		return "", nil
+	}
+	return os.Readlink(t.host(path))
 }
 
 // read returns the regular file at path; one longer than limit, or one that

@@ -191,7 +191,8 @@ func TestCompare_NamesWhatChanged(t *testing.T) {
 		{"odd", config, workspace.Copy{Files: config.Files, Odd: true}, []string{"/w/.git/config: holds what cannot be read" + private}},
 		{"same hooks", hooks, workspace.Copy{Files: hooks.Files}, nil},
 		{
-			"hooks", hooks, workspace.Copy{Files: []bailey.File{{Path: "a", Mode: 0o755, Data: []byte("2")}, {Path: "c\n", Mode: 0o755}}},
+			"hooks", hooks,
+			workspace.Copy{Files: []bailey.File{{Path: "a", Mode: 0o755, Data: []byte("2")}, {Path: "c\n", Mode: 0o755}}},
 			[]string{`/w/.git/hooks: added c\n; changed a; removed b` + private},
 		},
 		{"pointer", pointer, file("gitdir: y\n"), []string{"/w/sub/.git: changed contents" + private}},

@@ -67,7 +67,7 @@ func runInside(script string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	base, private := os.Getenv("BASE"), ""
+	base := os.Getenv("BASE")
 	trees := make([]int, len(w.Mounts))
 	for i, m := range w.Mounts { // before base is covered
 		fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
@@ -83,7 +83,7 @@ func runInside(script string) error {
 	if err := unix.Mount("tmpfs", base, "tmpfs", 0, ""); err != nil {
 		return err
 	}
-	private = filepath.Join(base, ".private")
+	private := filepath.Join(base, ".private")
 	for i, m := range w.Mounts {
 		if err := stub(m.Target); err != nil {
 			return err

@@ -248,7 +248,7 @@ func (l *layout) embedded() error {
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
 	data, _, err := beneath.ReadFile(root, ".gitmodules", gitdata.MaxConfigBytes)
 	if err != nil {
-		return nil //nolint:nilerr // the file is the tree's, not git's: without it there are no submodules
+		return nil // the file is the tree's, not git's: without it there are no submodules
 	}
 	cfg, _ := gitdata.ParseConfig(data) // what stands before a syntax error still counts
 	left := maxParts

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,10 +50,8 @@ func (r Request) refuse(path string) error {
 }
 
 func systemReason(path string) string {
-	for _, dir := range systemFolders() {
-		if path == dir {
-			return "it holds more than one project"
-		}
+	if slices.Contains(systemFolders(), path) {
+		return "it holds more than one project"
 	}
 	if withinAny(path, systemTrees()) {
 		return "it belongs to the system"
@@ -76,19 +75,23 @@ func (r Request) homeReason(path string) string {
 			return "the home folder " + home + " lies in it"
 		}
 	}
-	if r.Home == "" {
-		return ""
-	}
 	for _, home := range spellings(r.Home) {
-		for _, dir := range secretTrees() {
-			if within(path, filepath.Join(home, dir)) {
-				return "it holds keys"
-			}
+		if why := insideHomeReason(path, home); why != "" {
+			return why
 		}
-		for _, dir := range []string{".config", ".local", ".local/share", ".cache"} {
-			if path == filepath.Join(home, dir) {
-				return "it holds more than one project"
-			}
+	}
+	return ""
+}
+
+func insideHomeReason(path, home string) string {
+	for _, dir := range secretTrees() {
+		if within(path, filepath.Join(home, dir)) {
+			return "it holds keys"
+		}
+	}
+	for _, dir := range []string{".config", ".local", ".local/share", ".cache"} {
+		if path == filepath.Join(home, dir) {
+			return "it holds more than one project"
 		}
 	}
 	return ""

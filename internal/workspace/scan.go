@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,13 +94,7 @@ func (s *scanner) dotGit(rel string, kind fs.FileMode) {
 
 // guarded reports whether a path is a git folder with private copies.
 func (s *scanner) guarded(rel string) bool {
-	path := filepath.Join(s.guard.Root, rel)
-	for _, dir := range s.guard.GitDirs {
-		if path == dir {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.guard.GitDirs, filepath.Join(s.guard.Root, rel))
 }
 
 // gitDir reports a git folder that was made during the run, or in which

@@ -135,8 +135,8 @@ func Writable(dir *os.File) bool {
 	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
 }
 
-func open(dir *os.File, rel string, flags int, resolve uint64) (*os.File, error) {
-	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Mode: 0, Resolve: noLinks | resolve}
+func open(dir *os.File, rel string, flags, resolve uint64) (*os.File, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: 0, Resolve: noLinks | resolve}
 	fd, err := openat2(int(dir.Fd()), rel, &how)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", rel, err)

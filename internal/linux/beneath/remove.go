@@ -43,79 +43,74 @@ func (r *remover) run() error {
 		return err
 	}
 	for {
-		progress, err := r.pass()
-		if err != nil {
+		before := r.left
+		if err := r.pass(); err != nil {
 			return err
 		}
-		err = unlink(r.parent, r.name)
-		if err == nil || !progress || !errors.Is(err, unix.ENOTEMPTY) {
+		err := unlink(r.parent, r.name)
+		if err == nil || r.left == before || !errors.Is(err, unix.ENOTEMPTY) {
 			return err
 		}
 	}
 }
 
 // pass removes what it can of the top folder's entries and moves the contents
-// of folders in it up. It reports whether anything was done.
-func (r *remover) pass() (bool, error) {
+// of folders in it up.
+func (r *remover) pass() error {
 	top, err := r.open(r.parent, r.name)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = top.Close() }() // read only: nothing to lose
-	progress := false
-	for {
-		list, err := top.ReadDir(256)
-		for _, e := range list {
-			if r.left--; r.left < 0 {
-				return progress, fmt.Errorf("remove %s: %w", r.name, ErrStrange)
-			}
-			err := unlink(top, e.Name())
-			if errors.Is(err, unix.ENOTEMPTY) {
-				err = r.lift(top, e.Name())
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return progress, err
-			}
-			progress = true
-		}
-		if errors.Is(err, io.EOF) {
-			return progress, nil
-		}
-		if err != nil {
-			return progress, fmt.Errorf("remove %s: %w", r.name, err)
-		}
-	}
+	return r.each(top, func(name string) error { return r.lift(top, name) })
 }
 
-// lift empties the folder name in top: what cannot be removed at once is moved
-// into top under a fresh name, for the next pass.
+// lift empties the folder name in top and removes it: what cannot be removed
+// at once is moved into top under a fresh name, for the next pass.
 func (r *remover) lift(top *os.File, name string) error {
 	sub, err := r.open(top, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sub.Close() }() // read only: nothing to lose
+	err = r.each(sub, func(name string) error { return r.move(sub, name, top) })
+	if err != nil {
+		return err
+	}
+	return unlink(top, name)
+}
+
+// each removes the entries of a folder, and calls full for those that are
+// folders with something in them.
+func (r *remover) each(dir *os.File, full func(name string) error) error {
 	for {
-		list, err := sub.ReadDir(256)
+		list, readErr := dir.ReadDir(256)
 		for _, e := range list {
-			if r.left--; r.left < 0 {
-				return fmt.Errorf("remove %s: %w", r.name, ErrStrange)
-			}
-			err := unlink(sub, e.Name())
-			if errors.Is(err, unix.ENOTEMPTY) {
-				err = r.move(sub, e.Name(), top)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := r.one(dir, e.Name(), full); err != nil {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return unlink(top, name)
+		if errors.Is(readErr, io.EOF) {
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("remove %s: %w", r.name, err)
+		if readErr != nil {
+			return fmt.Errorf("remove %s: %w", r.name, readErr)
 		}
 	}
+}
+
+func (r *remover) one(dir *os.File, name string, full func(name string) error) error {
+	if r.left--; r.left < 0 {
+		return fmt.Errorf("remove %s: %w", r.name, ErrStrange)
+	}
+	err := unlink(dir, name)
+	if errors.Is(err, unix.ENOTEMPTY) {
+		err = full(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (r *remover) move(from *os.File, name string, to *os.File) error {

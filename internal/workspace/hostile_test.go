@@ -1,0 +1,103 @@
+package workspace_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/workspace"
+)
+
+// TestOpen_HostileGitFile opens work trees whose .git file names another
+// project's git folder. None of it may become visible.
+func TestOpen_HostileGitFile(t *testing.T) {
+	t.Parallel()
+	base := yard(t)
+	victim := repository(t, base+"/victim")
+	git(t, victim, "worktree", "add", "-q", base+"/linked")
+	write(t, base+"/keys/id_ed25519", "key")
+	for _, tt := range []struct {
+		name  string
+		text  string            // of .git
+		files map[string]string // others
+		links map[string]string // path to target
+	}{
+		{name: "a git folder", text: "gitdir: ../victim/.git\n"},
+		{name: "an admin folder", text: "gitdir: " + victim + "/.git/worktrees/linked\n"},
+		{name: "any folder", text: "gitdir: ../keys\n"},
+		{name: "the root", text: "gitdir: /\n"},
+		{name: "nothing", text: "gitdir: gone\n"},
+		{name: "no pointer", text: "hello\n"},
+		{name: "itself", text: "gitdir: .git\n"},
+		{name: "an endless one", text: "gitdir: " + strings.Repeat("x", 1<<16)},
+		{name: "a link to a git folder", text: "gitdir: inner\n", links: map[string]string{"inner": victim + "/.git"}},
+		{
+			name: "a made-up admin folder", text: "gitdir: fake/worktrees/x\n",
+			files: map[string]string{"HEAD": "ref: refs/heads/main\n", "commondir": victim + "/.git\n", "gitdir": "../../../.git\n"},
+		},
+		{
+			name: "an admin folder with a link as common", text: "gitdir: fake/worktrees/x\n",
+			files: map[string]string{"HEAD": "ref: refs/heads/main\n", "commondir": "../../../common\n", "gitdir": "../../../.git\n"},
+			links: map[string]string{"common": victim + "/.git"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(base, strings.ReplaceAll(tt.name, " ", "-"))
+			write(t, dir+"/.git", tt.text)
+			for name, text := range tt.files {
+				write(t, dir+"/fake/worktrees/x/"+name, text)
+			}
+			for name, target := range tt.links {
+				link(t, target, dir+"/"+name)
+			}
+			w := open(t, dir)
+			for _, m := range w.Mounts {
+				if m.Source != dir && !strings.HasPrefix(m.Source, dir+"/") {
+					t.Errorf("%s is visible", m.Source)
+				}
+			}
+			if len(w.Notes) == 0 {
+				t.Error("nothing is said of it")
+			}
+		})
+	}
+}
+
+// TestOpen_RefusesLinksInTheGitFolder covers what cannot be guarded: each is
+// refused with a word on how to mend it.
+func TestOpen_RefusesLinksInTheGitFolder(t *testing.T) {
+	t.Parallel()
+	base := yard(t)
+	for _, name := range []string{".git", ".git/config", ".git/hooks", ".git/info", ".git/objects", ".git/logs", "pipe"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(base, filepath.Base(name))
+			if name == "pipe" {
+				if err := errors.Join(os.MkdirAll(dir, 0o755), syscall.Mkfifo(dir+"/.git", 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				replace(t, filepath.Join(repository(t, dir), name))
+			}
+			_, err := workspace.Open(request(dir))
+			e, ok := errors.AsType[*bailey.Error](err)
+			if !ok || e.Kind != bailey.Invalid || e.Hint == "" || !strings.Contains(e.Message, dir) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// replace moves a file away and puts a link to it in its place.
+func replace(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Rename(path, path+".real"); err != nil {
+		t.Fatal(err)
+	}
+	link(t, path+".real", path)
+}
