@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,9 @@ func Main(args []string) int {
 		return complain(errors.New("takes no arguments"))
 	}
 	settings, control, report, err := open()
+	if errors.Is(err, io.EOF) {
+		return 0 // the starter died before it said anything, and so before it made anything
+	}
 	if err != nil {
 		return complain(err)
 	}

@@ -22,14 +22,14 @@ func TestKilledStarter_LeavesNothing(t *testing.T) {
 		for _, namespace := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s namespace=%t", stage, namespace), func(t *testing.T) {
 				t.Parallel()
-				b := begin(t, plan{Until: stage, Namespace: namespace, Script: "sleep 1000 & (sleep 1000 & sleep 1000) & wait"})
+				b := begin(t, plan{Until: stage, Namespace: namespace, Script: "until grep -q bailey /proc/self/cgroup; do :; done; sleep 1000 & (sleep 1000 & sleep 1000) & wait"})
 				if !b.watchdog.Alive() {
 					t.Fatal("the watchdog is not there")
 				}
 				if err := b.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				b.gone(t, 2*time.Second)
+				b.gone(t, 3*time.Second)
 			})
 		}
 	}
@@ -62,7 +62,7 @@ func TestKilledStarter_TakesAGrandchildWithIt(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.gone(t, 2*time.Second)
+	b.gone(t, 3*time.Second)
 	if grandchild.Alive() {
 		t.Error("the grandchild lives")
 	}
@@ -81,7 +81,7 @@ func TestStoppedStarter_DoesNotStopTheDeadline(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.gone(t, 2*time.Second)
+	b.gone(t, 3*time.Second)
 }
 
 // TestSignals_DoNotReachIt: not those of a terminal, and not one that is sent
@@ -204,6 +204,12 @@ func sandbox(t *testing.T, c *watch.Client, script, dir string) proc.Identity {
 // killedFor waits for a report, and for the death of the helper.
 func killedFor(t *testing.T, c *watch.Client, helper proc.Identity, limit string) watch.Report {
 	t.Helper()
+	watchdog, err := proc.Identify(c.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Minute, func() { _ = watchdog.Signal(syscall.SIGKILL) })
+	defer timer.Stop()
 	r, err := c.Next()
 	if err != nil || r.Limit != limit {
 		t.Fatalf("got %+v, %v; want limit %s", r, err, limit)
