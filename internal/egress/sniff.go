@@ -17,7 +17,7 @@ type kind uint8
 
 const (
 	kindGone    kind = iota // the client went without a word
-	kindUnclear             // it stopped in the middle of a line that may become HTTP
+	kindUnclear             // it stopped in, or never ended, a line that may become HTTP
 	kindSilent              // it waits for the server
 	kindTLS
 	kindHTTP
@@ -106,20 +106,18 @@ func classify(head []byte) (k kind, sure bool) {
 	}
 	line := bytes.TrimLeft(head, "\r\n")
 	end := bytes.IndexByte(line, '\n')
-	full := end >= 0 || len(line) > maxFirstLine
 	if end >= 0 {
 		line = line[:end]
 	}
-	if !isText(line) {
-		return kindRaw, true
-	}
 	switch {
-	case bytes.Contains(line, []byte("HTTP/")):
+	case !isText(line):
+		return kindRaw, true
+	case bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
 		return kindHTTP, true
-	case full:
+	case end >= 0:
 		return kindRaw, true
 	}
-	return kindUnclear, false
+	return kindUnclear, len(line) > maxFirstLine
 }
 
 // isText reports whether a line could be of HTTP: printable bytes, and those
@@ -144,6 +142,6 @@ func (f *flow) refuseUnread(k kind) {
 	case k == kindSilent:
 		f.refuse(policy.ReasonSilent, fmt.Sprintf("nothing was said on port %d for %s, so no host is known", f.dest.Port(), sniffTimeout))
 	default:
-		f.refuse(policy.ReasonUnknown, "the connection stopped in the middle of its first line")
+		f.refuse(policy.ReasonUnknown, "the connection did not end its first line, which may become HTTP")
 	}
 }

@@ -524,9 +524,9 @@ func (l *lab) collect(r io.Reader) {
 // event waits for an event that fits.
 func (l *lab) event(what string, fits func(bailey.Event) bool) bailey.Event {
 	l.t.Helper()
-	deadline := time.AfterFunc(15*time.Second, func() { l.change.Broadcast() })
+	deadline := time.AfterFunc(30*time.Second, func() { l.change.Broadcast() })
 	defer deadline.Stop()
-	until := time.Now().Add(15 * time.Second)
+	until := time.Now().Add(30 * time.Second)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -573,25 +573,40 @@ func (l *lab) questions() []string {
 	return slices.Clone(l.asked)
 }
 
-// dial connects from the sandbox.
+// dial connects from the sandbox. A connection that is reset before connect
+// has returned is one that was refused early: reading it says so.
 func (l *lab) dial(network, addr string) net.Conn {
 	l.t.Helper()
 	c, err := l.tryDial(network, addr)
+	if isReset(err) {
+		return refusedConn{net.Conn(nil), err}
+	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return c
 }
 
+// refusedConn is a connection that was reset in connect.
+type refusedConn struct {
+	net.Conn
+	err error
+}
+
+func (c refusedConn) Read([]byte) (int, error)    { return 0, c.err }
+func (c refusedConn) Write([]byte) (int, error)   { return 0, c.err }
+func (c refusedConn) Close() error                { return nil }
+func (c refusedConn) SetDeadline(time.Time) error { return nil }
+
 func (l *lab) tryDial(network, addr string) (net.Conn, error) {
 	var c net.Conn
 	err := l.sandbox.do(func() (err error) {
-		c, err = (&net.Dialer{Timeout: 5 * time.Second}).Dial(network, addr)
+		c, err = (&net.Dialer{Timeout: 20 * time.Second}).Dial(network, addr)
 		return err
 	})
 	if err == nil {
 		l.t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return c, err
 }
@@ -619,9 +634,7 @@ func (l *lab) say(addr, text string) (string, error) {
 	l.t.Helper()
 	c := l.dial("tcp4", addr)
 	defer func() { _ = c.Close() }()
-	if _, err := io.WriteString(c, text); err != nil {
-		return "", err
-	}
+	_, _ = io.WriteString(c, text) // a refusal may come first: reading says which
 	b, err := io.ReadAll(c)
 	return string(b), err
 }
