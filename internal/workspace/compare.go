@@ -82,7 +82,7 @@ func (c *observer) file(sub string) {
 
 // Compare says what the sandbox did to a private copy: at most one Finding,
 // with the names that were added, changed or removed. For a configuration file
-// these are its variables, without their values.
+// these are its variables, without their values. The host's file is as it was.
 func Compare(s bailey.Shadow, after Copy) []Finding {
 	var what []string
 	if after.Gone {
@@ -97,7 +97,7 @@ func Compare(s bailey.Shadow, after Copy) []Finding {
 	if len(what) == 0 {
 		return nil
 	}
-	return []Finding{finding(s.Path, strings.Join(what, "; ")+" (in the sandbox's private copy only)")}
+	return []Finding{finding(s.Path, strings.Join(what, "; "))}
 }
 
 // names maps each name that a copy holds to its contents.

@@ -171,7 +171,6 @@ func TestCompare_NamesWhatChanged(t *testing.T) {
 	config := bailey.Shadow{Path: "/w/.git/config", Dir: false, Files: []bailey.File{{Path: "", Mode: 0o644, Data: []byte("[core]\nbare = false\n[alias]\nx = y\n")}}}
 	hooks := bailey.Shadow{Path: "/w/.git/hooks", Dir: true, Files: []bailey.File{{Path: "a", Mode: 0o755, Data: []byte("1")}, {Path: "b", Mode: 0o755, Data: []byte("1")}}}
 	pointer := bailey.Shadow{Path: "/w/sub/.git", Dir: false, Files: []bailey.File{{Path: "", Mode: 0o644, Data: []byte("gitdir: x\n")}}}
-	const private = " (in the sandbox's private copy only)"
 	file := func(text string) workspace.Copy {
 		return workspace.Copy{Files: []bailey.File{{Path: "", Mode: 0o600, Data: []byte(text)}}}
 	}
@@ -184,18 +183,18 @@ func TestCompare_NamesWhatChanged(t *testing.T) {
 		{"same variables in another form", config, file("[alias]\n\tx = y\n[core]\n\tbare = false\n"), nil},
 		{
 			"variables", config, file("[core]\nbare = true\nfsmonitor = touch /tmp/x\n[remote \"o\x1b[2J\"]\nurl = u\n"),
-			[]string{"/w/.git/config: added core.fsmonitor, remote.o\\x1b[2J.url; changed core.bare; removed alias.x" + private},
+			[]string{"/w/.git/config: added core.fsmonitor, remote.o\\x1b[2J.url; changed core.bare; removed alias.x"},
 		},
-		{"no configuration", config, file("]]]"), []string{"/w/.git/config: added (not git configuration); removed alias.x, core.bare" + private}},
-		{"removed", config, workspace.Copy{Gone: true}, []string{"/w/.git/config: was removed" + private}},
-		{"odd", config, workspace.Copy{Files: config.Files, Odd: true}, []string{"/w/.git/config: holds what cannot be read" + private}},
+		{"no configuration", config, file("]]]"), []string{"/w/.git/config: added (not git configuration); removed alias.x, core.bare"}},
+		{"removed", config, workspace.Copy{Gone: true}, []string{"/w/.git/config: was removed"}},
+		{"odd", config, workspace.Copy{Files: config.Files, Odd: true}, []string{"/w/.git/config: holds what cannot be read"}},
 		{"same hooks", hooks, workspace.Copy{Files: hooks.Files}, nil},
 		{
 			"hooks", hooks,
 			workspace.Copy{Files: []bailey.File{{Path: "a", Mode: 0o755, Data: []byte("2")}, {Path: "c\n", Mode: 0o755}}},
-			[]string{`/w/.git/hooks: added c\n; changed a; removed b` + private},
+			[]string{`/w/.git/hooks: added c\n; changed a; removed b`},
 		},
-		{"pointer", pointer, file("gitdir: y\n"), []string{"/w/sub/.git: changed contents" + private}},
+		{"pointer", pointer, file("gitdir: y\n"), []string{"/w/sub/.git: changed contents"}},
 	} {
 		if diff := cmp.Diff(tt.want, say2(workspace.Compare(tt.shadow, tt.after))); diff != "" {
 			t.Errorf("%s:\n%s", tt.name, diff)
