@@ -3,10 +3,9 @@
 
 GO      ?= go
 PREFIX  ?= /usr/local
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 N       ?= 20
 
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w
 
 .PHONY: all build install test unit spec lint bench gen help clean
 .DEFAULT_GOAL := all

@@ -162,7 +162,7 @@ func (l *agentLab) run(t *testing.T, agent, key string, args []string) string {
 		"run", "--env", key, "--env", "NODE_EXTRA_CA_CERTS=" + ca, "--env", "SSL_CERT_FILE=" + ca, agent,
 	}, args...)
 	// An agent starts in seconds on a quiet machine; a busy one is given time.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := l.yard.Command(ctx, argv...)
 	for i, kv := range cmd.Env {
