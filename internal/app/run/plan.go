@@ -142,7 +142,33 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.policy.Mode != bailey.NetNone {
 		host.Nameserver = airlock.DefaultGateway()
 	}
+	var err error
+	if host.Tools, err = tools(h, r, ws.Path, preset); err != nil {
+		return rootfs.Plan{}, err
+	}
 	return rootfs.FromHost(host)
+}
+
+// tools finds what the command and each --tool need of the caller's own
+// programs.
+func tools(h Host, r *Request, ws string, preset harness.Preset) ([]rootfs.Tool, error) {
+	finder := rootfs.Resolver{Home: h.Home, Cwd: h.Dir, Workspace: ws, Env: h.Env.Get}
+	var out []rootfs.Tool
+	if preset.Name == "" {
+		found, err := finder.Command(r.Command[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	for _, name := range r.Tools {
+		found, err := finder.Named(name)
+		if err != nil {
+			return nil, prefixed("--tool", err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
 }
 
 // fill puts the parts together.
