@@ -294,15 +294,18 @@ func TestIPv6_FailsAtOnceAndLoopbackLives(t *testing.T) {
 func TestSpoof_IsDropped(t *testing.T) {
 	t.Parallel()
 	needRaw(t)
-	l := build(t)
+	l, err := airlock.Build(roomy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
 	p := serve(t, l)
-	gateway := l.Gateway
-	for _, from := range []string{"192.0.0.3", "10.0.0.7", "127.0.0.1", "8.8.8.8", "192.0.0.1"} {
-		inside(t, l, func() error { return sendUDP(netip.MustParseAddr(from), gateway, "spoofed") })
+	for _, from := range []string{"192.0.0.3", "10.0.0.7", "127.0.0.1", "8.8.8.8", "192.0.0.1", "0.0.0.0", "255.255.255.255"} {
+		inside(t, l, func() error { return sendUDP(netip.MustParseAddr(from), l.Gateway, "spoofed") })
 	}
 	// The positive twin: the same bytes by the same socket from the right
 	// address. It comes after the others, so that they were dropped by then.
-	inside(t, l, func() error { return sendUDP(l.Address.Addr(), gateway, "mine") })
+	inside(t, l, func() error { return sendUDP(l.Address.Addr(), l.Gateway, "mine") })
 	if got := p.next(t); got.text != "mine" || got.from.Addr() != l.Address.Addr() {
 		t.Errorf("the proxy got %+v first", got)
 	}

@@ -166,7 +166,7 @@ func (h Hook) kernel() nftables.ChainHook {
 	case Output:
 		return unix.NF_INET_LOCAL_OUT
 	}
-	return unix.NF_INET_NUMHOOKS // the kernel refuses it
+	return ^nftables.ChainHook(0) // the kernel refuses it
 }
 
 func (r Rule) exprs() []expr.Any {

@@ -134,6 +134,14 @@ func TestDescendants_HasChildrenOfChildrenAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A kernel without lists of children has to come to the same.
+	other, err := proc.ByParents(cmd.Process.Pid)
+	byPID := func(a, b proc.Identity) int { return a.PID - b.PID }
+	slices.SortFunc(got, byPID)
+	slices.SortFunc(other, byPID)
+	if err != nil || !slices.Equal(got, other) {
+		t.Errorf("by children %v, by parents %v, %v", got, other, err)
+	}
 	var pids []int
 	for _, id := range got {
 		pids = append(pids, id.PID)
