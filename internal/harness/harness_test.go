@@ -302,6 +302,17 @@ func TestFind_NotInstalled(t *testing.T) {
 		{"another program of that name's link", "claude", bailey.NotFound, "npm", []string{"/bin"}, map[string]string{"/bin/claude": "-> busybox", "/bin/busybox": elf}},
 		{"a script of that name", "claude", bailey.NotFound, "npm", []string{"/bin"}, map[string]string{"/bin/claude": "#!/bin/sh\n"}},
 		{"a relative PATH entry", "claude", bailey.NotFound, "npm", []string{".", "node_modules/.bin", ""}, nil},
+		{"a project's link to another folder", "claude", bailey.NotFound, "npm", []string{"/src/app/node_modules/.bin"}, map[string]string{
+			"/src/app/node_modules/.bin/claude":               "-> ../@anthropic-ai/claude-code/cli.js",
+			"/src/app/node_modules/@anthropic-ai/claude-code": "-> /home/ada/tools",
+			"/home/ada/tools/cli.js":                          nodeJS,
+			"/opt/bin/node":                                   elf,
+		}},
+		{"a folder of modules that links to another folder", "claude", bailey.NotFound, "npm", nil, map[string]string{
+			"/usr/local/lib/node_modules/@anthropic-ai/claude-code": "-> /home/ada/tools",
+			"/home/ada/tools/cli.js":                                nodeJS,
+			"/opt/bin/node":                                         elf,
+		}},
 		{"only another processor's", "codex", bailey.NotFound, "npm", nil, map[string]string{
 			"/usr/local/lib/node_modules/@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex": elf,
 			"/usr/local/lib/node_modules/@openai/codex/bin/codex.js":                                            nodeJS,

@@ -22,18 +22,8 @@ type installed struct {
 // places where installers put agents without touching it.
 func locate(a agent, h Host) (installed, bool) {
 	for _, dir := range slices.Concat(h.Path, binFolders(h)) {
-		if !path.IsAbs(dir) {
-			continue // a relative entry would run what the workspace holds
-		}
-		if inst, ok := fromCommand(a, h, path.Join(dir, a.name)); ok {
+		if inst, ok := fromFolder(a, h, dir); ok {
 			return inst, true
-		}
-		// The command may be a shim of a version manager or a shell wrapper;
-		// the package then lies where npm puts it, beside the bin folder.
-		if exists(h.Files, path.Join(dir, a.name)) {
-			if inst, ok := fromPackage(a, h, path.Join(path.Dir(dir), "lib/node_modules", a.wrapper)); ok {
-				return inst, true
-			}
 		}
 	}
 	for _, p := range a.native {
@@ -50,6 +40,23 @@ func locate(a agent, h Host) (installed, bool) {
 		}
 	}
 	return installed{}, false
+}
+
+// fromFolder looks for the command in a folder of PATH.
+func fromFolder(a agent, h Host, dir string) (installed, bool) {
+	if !path.IsAbs(dir) {
+		return installed{}, false // it would run what the workspace holds
+	}
+	command := path.Join(dir, a.name)
+	if inst, ok := fromCommand(a, h, command); ok {
+		return inst, true
+	}
+	if !exists(h.Files, command) {
+		return installed{}, false
+	}
+	// The command may be a shim of a version manager or a shell wrapper; the
+	// package then lies where npm puts it, beside the bin folder.
+	return fromPackage(a, h, path.Join(path.Dir(dir), "lib/node_modules", a.wrapper))
 }
 
 // binFolders are usual places of commands that may be missing from PATH, as
@@ -158,7 +165,9 @@ func packageOf(file, pkg string) (string, bool) {
 // of the packages for this platform, inside it or beside it.
 func fromPackage(a agent, h Host, dir string) (installed, bool) {
 	dir, err := h.Files.EvalSymlinks(dir)
-	if err != nil {
+	if err != nil || !strings.HasSuffix(dir, "/node_modules/"+a.wrapper) {
+		// A link to any other folder would show that folder to the sandbox,
+		// and a project's node_modules may be in PATH.
 		return installed{}, false
 	}
 	for _, b := range a.bins {

@@ -70,7 +70,7 @@ func ensure(ctx context.Context, dir string) error {
 	if missing(dir) == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other users of a lab run what is in it
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make agents folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -34,15 +34,18 @@ var jobs = []struct {
 }{
 	{
 		"claude", "ANTHROPIC_API_KEY", "api.anthropic.com",
-		[]string{"-p", "--output-format", "json", prompt}, []string{prompt},
+		[]string{"-p", "--output-format", "json", prompt},
+		[]string{prompt},
 	},
 	{
 		"codex", "OPENAI_API_KEY", "api.openai.com",
-		[]string{"exec", "--json", "--skip-git-repo-check", prompt}, []string{prompt},
+		[]string{"exec", "--json", "--skip-git-repo-check", prompt},
+		[]string{prompt},
 	},
 	{
 		"codex", "CODEX_API_KEY", "api.openai.com",
-		[]string{"exec", "-m", "gpt-5.5", "--skip-git-repo-check", prompt}, nil,
+		[]string{"exec", "-m", "gpt-5.5", "--skip-git-repo-check", prompt},
+		nil,
 	},
 	{
 		"opencode", "ANTHROPIC_API_KEY", "api.anthropic.com",
@@ -51,7 +54,8 @@ var jobs = []struct {
 	},
 	{
 		"opencode", "OPENAI_API_KEY", "api.openai.com",
-		[]string{"run", "--format", "json", "-m", "openai/gpt-5.5", prompt}, nil,
+		[]string{"run", "--format", "json", "-m", "openai/gpt-5.5", prompt},
+		nil,
 	},
 }
 

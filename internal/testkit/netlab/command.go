@@ -57,7 +57,7 @@ func (l *Lab) command(drop []string, name string, args []string) *exec.Cmd {
 		"sh", "-c", entry, "sh", l.dir,
 	}
 	argv = slices.Concat(argv, drop, []string{name}, args)
-	return exec.Command("nsenter", argv...) //nolint:gosec,noctx // a test's own command
+	return exec.Command("nsenter", argv...)
 }
 
 // environ is the test's environment as another user would have it.
@@ -90,7 +90,7 @@ func (l *Lab) Tester() User {
 }
 
 func (l *Lab) addUser(u User) error {
-	if err := os.MkdirAll(filepath.Dir(u.Home), 0o755); err != nil { //nolint:gosec // users pass through
+	if err := os.MkdirAll(filepath.Dir(u.Home), 0o755); err != nil {
 		return fmt.Errorf("make homes: %w", err)
 	}
 	if err := os.Mkdir(u.Home, 0o700); err != nil && !os.IsExist(err) {
@@ -120,7 +120,6 @@ func (l *Lab) addLine(file, name, line string) error {
 		return strings.HasPrefix(s, name+":")
 	})
 	lines = append(lines, line, "")
-	//nolint:gosec // everybody reads the user database
 	if err := os.WriteFile(filepath.Join(l.dir, file), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		return fmt.Errorf("write %s of lab: %w", file, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func New(tb testing.TB) *Lab {
 }
 
 func (l *Lab) open() error {
-	if err := os.Chmod(l.dir, 0o755); err != nil { //nolint:gosec // other users of the lab read the CA here
+	if err := os.Chmod(l.dir, 0o755); err != nil {
 		return fmt.Errorf("open lab folder: %w", err)
 	}
 	var err error
@@ -117,7 +118,6 @@ func (l *Lab) writeFiles() error {
 		"resolv.conf": fmt.Sprintf("nameserver %s\noptions timeout:2 attempts:1\n", Resolver),
 		"hosts":       "127.0.0.1 localhost\n::1 localhost ip6-localhost\n",
 	} {
-		//nolint:gosec // unprivileged users of the lab read these
 		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(data), 0o644); err != nil {
 			return fmt.Errorf("write lab file %s: %w", name, err)
 		}
@@ -130,8 +130,8 @@ func (l *Lab) close() {
 	closers := l.closers
 	l.closers = nil
 	l.mu.Unlock()
-	for i := len(closers) - 1; i >= 0; i-- {
-		closers[i]()
+	for _, c := range slices.Backward(closers) {
+		c()
 	}
 	if err := os.RemoveAll(l.dir); err != nil {
 		l.tb.Errorf("netlab: remove lab folder: %v", err)
@@ -172,7 +172,7 @@ func (l *Lab) listen(address string) (net.Listener, error) {
 	var ln net.Listener
 	err = l.doFor(at.Addr(), func() error {
 		var err error
-		ln, err = net.Listen("tcp", address) //nolint:noctx // returns at once
+		ln, err = net.Listen("tcp", address)
 		return err
 	})
 	if err != nil {
@@ -200,7 +200,7 @@ func (l *Lab) listenPacket(address string) (net.PacketConn, error) {
 	var pc net.PacketConn
 	err = l.doFor(at.Addr(), func() error {
 		var err error
-		pc, err = net.ListenPacket("udp", address) //nolint:noctx // returns at once
+		pc, err = net.ListenPacket("udp", address)
 		return err
 	})
 	if err != nil {

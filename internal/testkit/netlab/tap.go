@@ -89,7 +89,7 @@ func armTap(fd int) error {
 	for i, p := range prog {
 		raw[i] = unix.SockFilter{Code: p.Op, Jt: p.Jt, Jf: p.Jf, K: p.K}
 	}
-	f := unix.SockFprog{Len: uint16(len(raw)), Filter: &raw[0]} //nolint:gosec // a dozen instructions
+	f := unix.SockFprog{Len: uint16(len(raw)), Filter: &raw[0]}
 	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &f); err != nil {
 		return fmt.Errorf("attach capture filter: %w", err)
 	}
@@ -112,8 +112,8 @@ func htons(v uint16) uint16 {
 // a transfer of gigabytes costs the capture nothing.
 func tapFilter() []bpf.Instruction {
 	const synAck, syn = 0x12, 0x02
-	const v6, drop, keep = 9, 15, 16                                       // positions in the list
-	to := func(target, from int) uint8 { return uint8(target - from - 1) } //nolint:gosec // a dozen instructions
+	const v6, drop, keep = 9, 15, 16 // positions in the list
+	to := func(target, from int) uint8 { return uint8(target - from - 1) }
 	return []bpf.Instruction{
 		0:    bpf.LoadAbsolute{Off: 0, Size: 1},
 		1:    bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 4},
@@ -213,7 +213,7 @@ func (l *Lab) settle() {
 	}
 	seen := make(chan struct{})
 	l.tap.mu.Lock()
-	l.tap.marks[uint16(local.Port)] = seen //nolint:gosec // a port
+	l.tap.marks[uint16(local.Port)] = seen
 	l.tap.mu.Unlock()
 	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(Resolver, markPort))
 	if _, err := pc.WriteTo([]byte{0}, to); err != nil {
@@ -230,7 +230,7 @@ func (l *Lab) listenMark() (net.PacketConn, error) {
 	var pc net.PacketConn
 	err := l.do(func() error {
 		var err error
-		pc, err = net.ListenPacket("udp", netip.AddrPortFrom(Own, 0).String()) //nolint:noctx // returns at once
+		pc, err = net.ListenPacket("udp", netip.AddrPortFrom(Own, 0).String())
 		return err
 	})
 	return pc, err

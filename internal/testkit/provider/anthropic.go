@@ -59,24 +59,32 @@ func (anthropic) parse(body []byte) (ask, error) {
 		a.Tools = append(a.Tools, tool{Name: t.Name})
 	}
 	for _, m := range req.Messages {
-		var blocks []anthropicBlock
-		if json.Unmarshal(m.Content, &blocks) != nil {
-			continue // plain text
-		}
-		for _, b := range blocks {
-			if b.Type != "tool_result" {
-				continue
-			}
-			var text textOrParts
-			if len(b.Content) > 0 {
-				if err := json.Unmarshal(b.Content, &text); err != nil {
-					return ask{}, err
-				}
-			}
-			a.Results[b.ToolUseID] = Result{Output: string(text), IsError: b.IsError}
+		if err := anthropicResults(m.Content, a.Results); err != nil {
+			return ask{}, err
 		}
 	}
 	return a, nil
+}
+
+// anthropicResults adds the tool results of one message.
+func anthropicResults(content json.RawMessage, to map[string]Result) error {
+	var blocks []anthropicBlock
+	if json.Unmarshal(content, &blocks) != nil {
+		return nil //nolint:nilerr // plain text
+	}
+	for _, b := range blocks {
+		if b.Type != "tool_result" {
+			continue
+		}
+		var text textOrParts
+		if len(b.Content) > 0 {
+			if err := json.Unmarshal(b.Content, &text); err != nil {
+				return fmt.Errorf("read tool result: %w", err)
+			}
+		}
+		to[b.ToolUseID] = Result{Output: string(text), IsError: b.IsError}
+	}
+	return nil
 }
 
 func (anthropic) send(w *stream, a ask, calls []toolCall, text string) error {

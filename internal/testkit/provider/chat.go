@@ -66,7 +66,7 @@ func (chat) send(w *stream, a ask, calls []toolCall, text string) error {
 			"model": a.Model, "choices": choices, "usage": usage,
 		})
 	}
-	choice := func(delta any, stop any) []any {
+	choice := func(delta, stop any) []any {
 		return []any{map[string]any{"index": 0, "delta": delta, "finish_reason": stop}}
 	}
 	chunk(choice(message, nil), nil)

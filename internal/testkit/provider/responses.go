@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // responses is the OpenAI Responses dialect (POST /v1/responses).
@@ -125,10 +126,7 @@ func responsesItems(calls []toolCall, text string) []map[string]any {
 
 // responsesStream sends one item as added, deltas and done.
 func responsesStream(send func(string, map[string]any), i int, it map[string]any) {
-	added := map[string]any{}
-	for k, v := range it {
-		added[k] = v
-	}
+	added := maps.Clone(it)
 	added["status"] = "in_progress"
 	at := func(fields map[string]any) map[string]any {
 		fields["item_id"], fields["output_index"] = it["id"], i

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -247,9 +248,7 @@ func (s *Server) finish() {
 func (s *Server) note(results map[string]Result) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, r := range results {
-		s.results[id] = r
-	}
+	maps.Copy(s.results, results)
 	for t, turn := range s.script {
 		if len(turn.Calls) == 0 {
 			return t
