@@ -9,11 +9,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/thread"
-	"github.com/google/go-cmp/cmp"
 )
 
 // build makes an airlock that goes with the test.
@@ -174,7 +175,11 @@ func TestBuild_NamesTheLayerThatIsMissing(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	defer os.WriteFile(limit, old, 0o600)
+	defer func() {
+		if err := os.WriteFile(limit, old, 0o600); err != nil {
+			t.Error(err)
+		}
+	}()
 	l, err := airlock.Build(airlock.Config{})
 	e, ok := errors.AsType[*bailey.Error](err)
 	if l != nil || !ok || !errors.Is(err, syscall.ENOSPC) {

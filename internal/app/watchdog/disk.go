@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bailey-dev/bailey/internal/watch"
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/watch"
 )
 
 // The workspace's growth is measured by walking it, which costs; so how full

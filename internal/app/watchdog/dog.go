@@ -20,12 +20,11 @@ type dog struct {
 	report    *os.File
 	workspace *os.File // held from the start: later its name may mean another folder; or nil
 
-	helper   proc.Identity // zero until told
-	doomed   bool          // a limit was passed: the helper must not live
-	walks    chan walk     // results
-	walking  bool
-	growth   growth
-	nextWalk time.Time
+	helper  proc.Identity // zero until told
+	doomed  bool          // a limit was passed: the helper must not live
+	walks   chan walk     // results
+	walking bool
+	growth  growth
 }
 
 func newDog(s watch.Settings, report *os.File) (*dog, error) {

@@ -10,8 +10,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/bailey-dev/bailey/internal/watch"
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/watch"
 )
 
 // Argv0 is the name under which bailey starts itself in this role.

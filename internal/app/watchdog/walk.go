@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/linux/thread"
-	"golang.org/x/sys/unix"
 )
 
 // maxDepth bounds the descriptors of a walk: one a level.

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 )
 
 // fake is a made-up machine with cgroups of version 2: a folder tree with the

@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
-	"github.com/google/go-cmp/cmp"
 )
 
 // These tests use the machine's own cgroups of version 1, as root.

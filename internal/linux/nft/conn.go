@@ -150,8 +150,8 @@ func (c Chain) kernel(t *nftables.Table) *nftables.Chain {
 	}
 	return &nftables.Chain{
 		Name: c.Name, Table: t, Type: typ, Policy: &policy,
-		Hooknum:  nftables.ChainHookRef(c.Hook.kernel()),
-		Priority: nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority)),
+		Hooknum:  new(c.Hook.kernel()),
+		Priority: new(nftables.ChainPriority(c.Priority)),
 	}
 }
 

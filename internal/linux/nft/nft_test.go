@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/nft"
 	"github.com/bailey-dev/bailey/internal/linux/thread"
-	"github.com/google/go-cmp/cmp"
 )
 
 // sample uses every match and verdict once.

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bailey-dev/bailey/internal/linux/thread"
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 )
 
 // TestRun_TheThreadEnds runs many at once, so that some meet the main thread.
