@@ -13,6 +13,7 @@ import (
 // Main runs gVisor's command line with the process's own arguments. It does
 // not return. Boot, Gofer and Umount are started by gVisor itself.
 func Main() {
+	userNamespace()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
 		new(cmd.Gofer):        "internal",
