@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 
 	"github.com/bailey-dev/bailey/internal/testkit/agents"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
@@ -24,14 +28,27 @@ const (
 	agentPrompt = "do the work"
 )
 
-// realAgents are the agents as a person would start them without a terminal.
+// realAgents are the agents as a person would start them.
 var realAgents = []struct {
 	name, key, api string
-	args           []string
+	args           []string // without a terminal
+	terminal       []string // in one
 }{
-	{"claude", "ANTHROPIC_API_KEY", "api.anthropic.com", []string{"-p", agentPrompt}},
-	{"codex", "OPENAI_API_KEY", "api.openai.com", []string{"exec", "--skip-git-repo-check", agentPrompt}},
-	{"opencode", "ANTHROPIC_API_KEY", "api.anthropic.com", []string{"run", "-m", "anthropic/claude-opus-5-5", agentPrompt}},
+	{
+		"claude", "ANTHROPIC_API_KEY", "api.anthropic.com",
+		[]string{"-p", agentPrompt},
+		[]string{agentPrompt},
+	},
+	{
+		"codex", "OPENAI_API_KEY", "api.openai.com",
+		[]string{"exec", "--skip-git-repo-check", agentPrompt},
+		[]string{agentPrompt},
+	},
+	{
+		"opencode", "ANTHROPIC_API_KEY", "api.anthropic.com",
+		[]string{"run", "-m", "anthropic/claude-opus-5-5", agentPrompt},
+		[]string{"-m", "anthropic/claude-opus-5-5", "--prompt", agentPrompt},
+	},
 }
 
 // TestAgents_WorkAndCannotGetOut runs the real agents from npm in a sandbox,
@@ -56,6 +73,78 @@ func TestAgents_WorkAndCannotGetOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAgents_StartInATerminal starts each agent in a sandbox as a person does,
+// in a terminal: no question stands before the work, bailey prints nothing
+// into its screen, and closing the terminal ends it all.
+func TestAgents_StartInATerminal(t *testing.T) {
+	for _, a := range realAgents {
+		t.Run(a.name, func(t *testing.T) {
+			l := newAgentLab(t, yard.Unprivileged(t))
+			l.model = provider.New(agentKey, l.script()...)
+			l.lab.Handle(a.api, l.model)
+			ctx, cancel := context.WithTimeout(t.Context(), agentTime)
+			defer cancel()
+			cmd := l.command(ctx, a.name, a.key, a.terminal)
+			cmd.SysProcAttr.Setpgid = false // the terminal makes it a session of its own
+			master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120, X: 0, Y: 0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			screen := new(screen)
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				_, _ = io.Copy(screen, master)
+			}()
+			yard.Eventually(t, agentTime, func() bool { return l.model.Finished() || ended(gone) }, screen.String)
+			l.checkWork(t, "all done")
+			l.checkTries(t)
+			shown := screen.String()
+			if i := strings.Index(shown, "\x1b["); i >= 0 && strings.Contains(shown[i:], "bailey: ") {
+				t.Errorf("bailey wrote into the agent's screen")
+			}
+			hungUp := time.Now()
+			_ = master.Close() // a hang-up, as when a window is closed
+			_ = cmd.Wait()
+			if took := time.Since(hungUp); took > 15*time.Second {
+				t.Errorf("it lived for %v after its terminal was gone", took)
+			}
+			if t.Failed() {
+				t.Logf("screen:\n%s", shown)
+			}
+		})
+	}
+}
+
+func ended(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// screen keeps what a terminal was sent.
+type screen struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write appends.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+// String returns everything so far.
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // agentLab is a host with something to steal, and a network to carry it off.
@@ -155,15 +244,16 @@ func (l *agentLab) script() []provider.Turn {
 
 const triesTurn = 6 // of the script
 
-func (l *agentLab) run(t *testing.T, agent, key string, args []string) string {
-	t.Helper()
+// agentTime bounds one run. An agent is done in seconds on a quiet machine; a
+// busy one is given time.
+const agentTime = 8 * time.Minute
+
+// command prepares `bailey run … AGENT ARGS` with the agents in PATH.
+func (l *agentLab) command(ctx context.Context, agent, key string, args []string) *exec.Cmd {
 	ca := filepath.Join(l.yard.Dir, "ca.pem")
 	argv := append([]string{
 		"run", "--env", key, "--env", "NODE_EXTRA_CA_CERTS=" + ca, "--env", "SSL_CERT_FILE=" + ca, agent,
 	}, args...)
-	// An agent starts in seconds on a quiet machine; a busy one is given time.
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
 	cmd := l.yard.Command(ctx, argv...)
 	for i, kv := range cmd.Env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
@@ -171,10 +261,18 @@ func (l *agentLab) run(t *testing.T, agent, key string, args []string) string {
 		}
 	}
 	cmd.Env = append(cmd.Env, key+"="+agentKey)
+	return cmd
+}
+
+func (l *agentLab) run(t *testing.T, agent, key string, args []string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), agentTime)
+	defer cancel()
+	cmd := l.command(ctx, agent, key, args)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		t.Errorf("bailey %s: %v", strings.Join(argv, " "), err)
+		t.Errorf("bailey run %s: %v", agent, err)
 	}
 	return out.String()
 }
