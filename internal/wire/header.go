@@ -55,10 +55,14 @@ type Exec struct {
 	TTY   bool     // give it a terminal of Rows and Cols; its stderr is its stdout then
 	Rows  uint16
 	Cols  uint16
-	Main  bool    // the command the sandbox exists for
-	Umask uint16  // permission bits to take away from new files
-	Soft  []Limit // soft limits, at most the hard ones that sandboxd was given
-	Files []File  // written before the command starts, with the folders they need
+	Main  bool   // the command the sandbox exists for
+	Umask uint16 // permission bits to take away from new files
+	Files []File // written before the command starts, with the folders they need
+
+	// Limits are lower than those that sandboxd has itself. The one of
+	// processes should be: sandboxd needs room for its own threads when a
+	// fork bomb has filled it (ThreadReserve).
+	Limits []Limit
 }
 
 // File is a file that a command finds when it starts, in one of the sandbox's
@@ -69,7 +73,12 @@ type File struct {
 	Data []byte
 }
 
-// Limit is the soft value of one resource limit (setrlimit(2)).
+// ThreadReserve is by how much sandboxd's own limit of processes should exceed
+// that of commands. The runtime of Go dies when it cannot make a thread.
+const ThreadReserve = 64
+
+// Limit is one resource limit, soft and hard (setrlimit(2)). One that is
+// higher than sandboxd's own is not applied.
 type Limit struct {
 	Resource uint8 // RLIMIT_* as Linux numbers them
 	Value    uint64
@@ -174,8 +183,8 @@ func appendHeader(b []byte, h *Header) []byte {
 	b = appendString(b, h.Exec.Dir)
 	b = appendStrings(b, h.Exec.Argv)
 	b = appendStrings(b, h.Exec.Env)
-	b = binary.AppendUvarint(b, uint64(len(h.Exec.Soft)))
-	for _, l := range h.Exec.Soft {
+	b = binary.AppendUvarint(b, uint64(len(h.Exec.Limits)))
+	for _, l := range h.Exec.Limits {
 		b = append(b, l.Resource)
 		b = binary.BigEndian.AppendUint64(b, l.Value)
 	}
@@ -214,7 +223,7 @@ func parseHeader(b []byte) (Header, error) {
 	h.Exec.Dir = d.string()
 	h.Exec.Argv = d.strings()
 	h.Exec.Env = d.strings()
-	h.Exec.Soft = d.limits()
+	h.Exec.Limits = d.limits()
 	h.Exec.Files = d.files()
 	if d.failed || len(d.rest) != 0 || flags&^(flagTTY|flagMain) != 0 {
 		return Header{}, errMalformed

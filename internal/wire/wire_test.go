@@ -20,7 +20,8 @@ func full() wire.Header {
 	return wire.Header{Op: wire.OpExec, Exec: wire.Exec{
 		Argv: []string{"/bin/sh", "", "-c", "\xff\n"}, Env: []string{"A=", "B=x=y", "C=\xfe"}, Dir: "/w",
 		TTY: true, Rows: 40, Cols: 120, Main: true, Umask: 0o22,
-		Soft: []wire.Limit{{Resource: 6, Value: 512}, {Resource: 7, Value: ^uint64(0)}},
+		Limits: []wire.Limit{{Resource: 6, Value: 512}, {Resource: 7, Value: ^uint64(0)}},
+		Files:  []wire.File{{Path: "/h/a", Mode: 0o600, Data: []byte("x\x00")}, {Path: "/b", Mode: 0o777, Data: []byte{}}},
 	}}
 }
 
@@ -70,6 +71,10 @@ func TestHeader_IsValidated(t *testing.T) {
 		"NUL in directory": {func(h *wire.Header) { h.Exec.Dir = "/\x00" }, "NUL"},
 		"no name":          {func(h *wire.Header) { h.Exec.Env[0] = "=secret" }, "without a name"},
 		"no equals":        {func(h *wire.Header) { h.Exec.Env[0] = "secret" }, "without a name"},
+		"file, relative":   {func(h *wire.Header) { h.Exec.Files[0].Path = "a" }, "not usable"},
+		"file, unclean":    {func(h *wire.Header) { h.Exec.Files[0].Path = "/a/../b" }, "not usable"},
+		"file, NUL":        {func(h *wire.Header) { h.Exec.Files[0].Path = "/a\x00" }, "not usable"},
+		"file, setuid":     {func(h *wire.Header) { h.Exec.Files[0].Mode = 0o4755 }, "not usable"},
 		"too large":        {func(h *wire.Header) { h.Exec.Argv[1] = strings.Repeat("x", wire.MaxHeader) }, "1 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {

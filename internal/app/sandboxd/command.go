@@ -50,10 +50,10 @@ func (d *daemon) start(x *wire.Exec) (*command, *failure) {
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: x.TTY, Ctty: 0},
 	}
 	err = d.reap.start(c, func() (int, error) {
-		unix.Umask(int(x.Umask)) // sandboxd makes no files, so it is the child's alone
+		unix.Umask(int(x.Umask)) // sandboxd sets the mode of its files itself, so it is the child's alone
 		pid, err := syscall.ForkExec(file, x.Argv, attr)
 		if err == nil {
-			limit(pid, x.Soft)
+			limit(pid, x.Limits)
 		}
 		return pid, err
 	})
@@ -65,17 +65,15 @@ func (d *daemon) start(x *wire.Exec) (*command, *failure) {
 	return c, nil
 }
 
-// limit lowers the soft limits of a process that has just started. The hard
-// ones are sandboxd's, inherited; they are what holds. The soft limit of
-// processes is lower than ours, so that a fork bomb leaves room for the
-// threads of sandboxd.
-func limit(pid int, soft []wire.Limit) {
-	for _, l := range soft {
+// limit lowers the limits of a process that has just started. What it starts
+// in the instant before is held by sandboxd's own, which it inherited.
+func limit(pid int, lower []wire.Limit) {
+	for _, l := range lower {
 		var now unix.Rlimit
 		if unix.Prlimit(pid, int(l.Resource), nil, &now) != nil || l.Value > now.Max {
 			continue
 		}
-		now.Cur = l.Value
+		now = unix.Rlimit{Cur: l.Value, Max: l.Value}
 		_ = unix.Prlimit(pid, int(l.Resource), &now, nil) // ESRCH: it has ended already
 	}
 }

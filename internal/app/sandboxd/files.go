@@ -25,7 +25,8 @@ func writeFiles(files []wire.File) error {
 			return fmt.Errorf("write %s: %w", f.Path, err)
 		}
 		_, err = file.Write(f.Data)
-		if err := errors.Join(err, file.Close()); err != nil {
+		// Chmod: the umask is that of the command before.
+		if err := errors.Join(err, file.Chmod(fs.FileMode(f.Mode)), file.Close()); err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, err)
 		}
 	}

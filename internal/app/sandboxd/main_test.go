@@ -25,7 +25,13 @@ const role = "SANDBOXD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
-	case "sandboxd":
+	case "sandboxd", "nobody":
+		os.Exit(sandboxd.Main(nil))
+	case "bombed":
+		limit := &syscall.Rlimit{Cur: 60 + wire.ThreadReserve, Max: 60 + wire.ThreadReserve}
+		if err := syscall.Setrlimit(6 /* RLIMIT_NPROC */, limit); err != nil {
+			panic(err)
+		}
 		os.Exit(sandboxd.Main(nil))
 	case "ignoring": // as from a shell's background job
 		signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGHUP, syscall.SIGCHLD)
@@ -59,6 +65,9 @@ func startYard(t *testing.T, as string, extra ...*os.File) *yard {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	}
+	if uid, ok := map[string]uint32{"nobody": 65534, "bombed": 64999}[as]; ok {
+		attr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
 	}
 	cmd.SysProcAttr = attr
 	if err := cmd.Start(); err != nil {

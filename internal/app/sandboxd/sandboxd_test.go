@@ -56,26 +56,34 @@ func TestSandboxd_GivesWhatTheHeaderSays(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, "sandboxd")
 	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept")
+	if err := os.WriteFile(kept, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	j := y.exec(t, wire.Exec{
-		Argv:  []string{"sh", "-c", `pwd; umask; ulimit -Sn; ulimit -Hn; printf '%s|' "$@"; env`, "a0", "b c", "\xff\"'$x"},
-		Env:   []string{"PATH=/usr/bin:/bin", "A=1 2", "RAW=\xfe\n="},
-		Dir:   dir,
-		Umask: 0o27,
-		Soft:  []wire.Limit{{Resource: 7, Value: 333}},
+		Argv:   []string{"sh", "-c", `pwd; umask; ulimit -Sn; ulimit -Hn; stat -c '%a %s' "$F"; printf '%s|' "$@"; env`, "a0", "b c", "\xff\"'$x"},
+		Env:    []string{"PATH=/usr/bin:/bin", "A=1 2", "RAW=\xfe\n=", "F=" + dir + "/new/folder/file"},
+		Dir:    dir,
+		Umask:  0o27,
+		Limits: []wire.Limit{{Resource: 7, Value: 333}, {Resource: 7, Value: 1 << 40}},
+		Files:  []wire.File{{Path: dir + "/new/folder/file", Mode: 0o666, Data: []byte("hello")}, {Path: kept, Mode: 0o600, Data: []byte("new")}},
 	})
 	if exit := j.wait(); exit.Code != 0 {
 		t.Fatal(exit, j.errs.String())
 	}
-	lines := strings.SplitN(j.out.String(), "\n", 5)
-	if lines[0] != dir || lines[1] != "0027" || lines[2] != "333" || lines[3] == "333" {
-		t.Errorf("directory, umask, soft and hard limit: %q", lines[:4])
+	lines := strings.SplitN(j.out.String(), "\n", 6)
+	if diff := cmp.Diff([]string{dir, "0027", "333", "333", "666 5"}, lines[:5]); diff != "" {
+		t.Errorf("directory, umask, limits, file; -want +got:\n%s", diff)
+	}
+	if b, err := os.ReadFile(kept); err != nil || string(b) != "old" {
+		t.Errorf("a file that was there now holds %q, %v", b, err)
 	}
 	for _, want := range []string{"b c|\xff\"'$x|", "A=1 2\n", "RAW=\xfe\n=\n"} {
-		if !strings.Contains(lines[4], want) {
-			t.Errorf("%q is missing in %q", want, lines[4])
+		if !strings.Contains(lines[5], want) {
+			t.Errorf("%q is missing in %q", want, lines[5])
 		}
 	}
-	if strings.Contains(lines[4], role) {
+	if strings.Contains(lines[5], role) {
 		t.Error("sandboxd's own environment reached the command")
 	}
 }
@@ -271,26 +279,62 @@ func TestISO10_NoDescriptorIsInherited(t *testing.T) {
 
 func TestISO10_SandboxdShowsNothing(t *testing.T) {
 	t.Parallel()
-	y := startYard(t, "sandboxd")
-	if err := y.host.Ping(timeout(t, 5*time.Second)); err != nil {
-		t.Fatal(err)
+	if os.Getuid() != 0 {
+		t.Skip("only root can start sandboxd as somebody else")
 	}
-	var st syscall.Stat_t
-	path := fmt.Sprintf("/proc/%d/mem", y.cmd.Process.Pid)
-	if err := syscall.Stat(path, &st); err != nil {
-		t.Fatal(err)
+	const nobody = 65534
+	y := startYard(t, "nobody")
+	j := y.exec(t, wire.Exec{Argv: []string{"sleep", "100"}}).started()
+	owner := func(pid int) uint32 {
+		var st syscall.Stat_t
+		if err := syscall.Stat(fmt.Sprintf("/proc/%d/mem", pid), &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Uid
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", y.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
+	// proc(5): the files of a process that is not dumpable are root's, so its
+	// own user cannot open them.
+	if got := owner(y.cmd.Process.Pid); got != 0 {
+		t.Errorf("sandboxd's memory belongs to %d", got)
 	}
-	// proc(5): the files of a process that is not dumpable belong to root;
-	// for root itself the core flag tells.
-	if os.Getuid() != 0 && st.Uid != 0 {
-		t.Errorf("%s belongs to %d", path, st.Uid)
+	for pid := range y.family(t) { // twin
+		if got := owner(pid); got != nobody {
+			t.Errorf("the memory of its child belongs to %d", got)
+		}
 	}
-	_ = status
+	j.send(wire.Signal, []byte{byte(syscall.SIGKILL)}).wait()
 }
+
+func TestSandboxd_LivesThroughAForkBomb(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can start sandboxd as somebody else, whose processes are counted")
+	}
+	y := startYard(t, "bombed")
+	const most = 60
+	limits := []wire.Limit{{Resource: 6, Value: most}}
+	bomb := y.exec(t, wire.Exec{Argv: []string{"python3", "-uc", bombScript}, Limits: limits}).says("full")
+	var jobs []*job
+	for range 10 { // each needs threads of sandboxd, more than it has so far
+		jobs = append(jobs, y.exec(t, wire.Exec{Argv: []string{"sleep", "100"}, Limits: limits}).started())
+	}
+	for _, j := range jobs {
+		j.send(wire.Signal, []byte{byte(syscall.SIGTERM)})
+		if exit := j.wait(); exit.Signal != syscall.SIGTERM {
+			t.Errorf("exit = %v", exit)
+		}
+	}
+	bomb.send(wire.Signal, []byte{byte(syscall.SIGKILL)}).wait()
+}
+
+const bombScript = `
+import os, time
+try:
+    while True:
+        if os.fork() == 0: time.sleep(100); os._exit(0)
+except OSError: print("full")
+time.sleep(100)
+`
 
 func TestSandboxd_EndsEverythingWhenTheWireCloses(t *testing.T) {
 	t.Parallel()
