@@ -33,9 +33,9 @@ spec: build ## run the security claims alone against bin/bailey (RUN=EGR01 for s
 lint: ## formatting, linters, import rules, known vulnerabilities
 	@.ci/lint
 
-bench: build ## start-up times, ratios and memory, in one run (N=20 runs each)
+bench: build ## start-up times, ratios and memory, in one run (N=20; ARGS="-as USER -json")
 	@.ci/deps bench
-	@.ci/bench -n $(N) $(ARGS)
+	@$(GO) run ./bench -n $(N) $(ARGS)
 
 gen: build ## write what is generated again: NOTICE, docs/cli.md, docs/configuration.md
 	@tools/gen
