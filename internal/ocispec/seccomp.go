@@ -21,6 +21,7 @@ func Seccomp() *specs.LinuxSeccomp {
 			// clone3 hides its flags behind a pointer, where no filter can look.
 			"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register",
 			"memfd_secret", "fanotify_init", "fanotify_mark",
+			"openat2", // hides a file's mode the same way
 		}},
 		{Action: specs.ActErrno, Names: []string{
 			"acct", "add_key", "bpf", "chroot", "clock_settime", "delete_module", "finit_module",
@@ -46,12 +47,42 @@ func Seccomp() *specs.LinuxSeccomp {
 	for _, request := range []uint64{ptraceSetOptions, ptraceSeize} {
 		calls = append(calls, deny("ptrace", equal(0, request), masked(3, ptraceOTraceSeccomp)))
 	}
+	calls = append(calls, setID()...)
 	return &specs.LinuxSeccomp{
 		DefaultAction: specs.ActAllow,
 		Architectures: []specs.Arch{specs.ArchX86_64, specs.ArchAARCH64},
 		Syscalls:      calls,
 	}
 }
+
+// setID refuses every way to give a file the set-user-ID or set-group-ID bit.
+// Inside it would have no effect, but files of the workspace belong to the
+// caller: on the host such a file lends the caller's identity (root's, for a
+// root caller) to whoever can reach it.
+func setID() []specs.LinuxSyscall {
+	var calls []specs.LinuxSyscall
+	for _, bit := range []uint64{setUserID, setGroupID} {
+		for _, c := range []struct {
+			name string
+			mode uint
+		}{{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1}, {"mknod", 1}, {"mknodat", 2}} {
+			calls = append(calls, deny(c.name, masked(c.mode, bit)))
+		}
+		// Without one of these flags the mode is not an argument at all.
+		for _, flag := range []uint64{openCreate, openTmpfile} {
+			calls = append(calls, deny("open", masked(1, flag), masked(2, bit)), deny("openat", masked(2, flag), masked(3, bit)))
+		}
+	}
+	return calls
+}
+
+// Numbers of inode(7) and open(2), the same on both architectures.
+const (
+	setUserID   = 0o4000
+	setGroupID  = 0o2000
+	openCreate  = 0o100
+	openTmpfile = 0o20000000
+)
 
 // Numbers of clone(2), socket(2), ioctl_tty(2) and ptrace(2).
 const (

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // The descriptors that a watchdog is started with, beside the standard ones.
@@ -37,9 +38,11 @@ type Settings struct {
 	DiskBytes int64  `json:"disk_bytes"`
 	Inodes    int64  `json:"inodes"`
 
-	// RevertPaths, relative to Workspace, did not exist before and are removed,
-	// with all they hold, when the starter dies without a Done.
-	RevertPaths []string `json:"revert_paths"`
+	// Guard is what may not be left behind in the workspace: it is reverted when
+	// the starter dies without a Done. What was made since Started counts as the
+	// sandbox's.
+	Guard   workspace.Guard `json:"guard"`
+	Started time.Time       `json:"started"`
 
 	// StaleSocket is the path of the starter's Unix socket: it is removed when
 	// the starter dies without a Done, unless somebody listens on it again.
@@ -49,6 +52,7 @@ type Settings struct {
 // Message is one line from the starter. Exactly one of its parts is set.
 type Message struct {
 	Helper *proc.Identity `json:"helper,omitempty"` // the sandbox's first process: who kills it kills all
+	Memory int64          `json:"memory,omitempty"` // Settings.MemoryBytes, known only now
 	Done   bool           `json:"done,omitempty"`   // the sandbox is over: clean up the cgroup and end
 }
 

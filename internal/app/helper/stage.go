@@ -63,8 +63,11 @@ func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	}
 	var debug *os.File
 	if s.DebugDir != "" {
-		var err error
-		if debug, err = mount.Clone(s.DebugDir); err != nil {
+		dir, err := filepath.EvalSymlinks(s.DebugDir)
+		if err == nil {
+			debug, err = mount.Clone(dir)
+		}
+		if err != nil {
 			return nil, layerError("debug folder", err, "")
 		}
 	}

@@ -42,10 +42,12 @@ func (u *running) startLimits(context.Context) error {
 	s := watch.Settings{
 		Cgroup: group.Place(), Timeout: l.Timeout, Grace: backstopGrace,
 		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
-		RevertPaths: u.plan.revertPaths(), StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
+		StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
 	}
 	if u.req.ReadOnly {
 		s.DiskBytes, s.Inodes = 0, 0
+	} else {
+		s.Guard, s.Started = u.plan.guard, u.started
 	}
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes

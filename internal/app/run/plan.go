@@ -190,18 +190,6 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes)
 }
 
-// revertPaths are the protected paths that the watchdog removes if this
-// process is killed: those inside the workspace.
-func (p *plan) revertPaths() []string {
-	var out []string
-	for _, path := range p.guard.Absent {
-		if rel, ok := strings.CutPrefix(path, p.workspace+"/"); ok {
-			out = append(out, rel)
-		}
-	}
-	return out
-}
-
 func (p *plan) proxy() gate.Settings {
 	return gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/watch"
+	ws "github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // workspace makes a folder that already holds more than the limits allow to
@@ -93,11 +94,13 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
+// TestRevert: a starter that is killed leaves no more behind than one that
+// ends. The agent may have made anything of what is reverted.
 func TestRevert(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
 	keep := filepath.Join(outside, "hooks", "keep")
-	for _, f := range []string{keep, filepath.Join(dir, "repo/.git/hooks/deep/er/x"), filepath.Join(dir, "repo/.git/config"), filepath.Join(dir, "file")} {
+	for _, f := range []string{keep, filepath.Join(dir, ".git/refs/old"), filepath.Join(dir, ".git/HEAD")} {
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -105,28 +108,32 @@ func TestRevert(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"linked": outside, "repo/.git/hooks/out": outside, "last": filepath.Dir(keep)} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := begin(t, plan{Until: "told", Namespace: true, Script: "sleep 1000", Settings: watch.Settings{
-		Workspace: dir,
-		RevertPaths: []string{
-			"repo/.git/hooks", // a folder, with a link out of it
-			"file", "absent", "absent/below", "file/below",
-			"linked/hooks", // through a link: not followed
-			"last",         // a link: itself
-			"../" + filepath.Base(outside), "/etc/passwd", "..", ".", "",
+	git := filepath.Join(dir, ".git")
+	b := begin(t, plan{
+		Until: "told", Namespace: true,
+		Script: "cd " + dir + " && mkdir -p .git/hooks/deep && ln -s " + outside + " .git/hooks/out && ln -s " + keep +
+			" .git/COMMIT_EDITMSG && ln -s " + outside + " linked && echo > .git/commondir && echo > made; sleep 1000",
+		Settings: watch.Settings{
+			Workspace: dir, Started: time.Now(),
+			Guard: ws.Guard{
+				Root: dir, GitDirs: []string{git}, Watch: nil,
+				Absent: []string{git + "/hooks", git + "/commondir", git + "/absent", dir + "/linked/hooks"},
+			},
 		},
-	}})
+	})
+	for end := time.Now().Add(10 * time.Second); ; {
+		if _, err := os.Lstat(dir + "/made"); err == nil || time.Now().After(end) {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	b.gone(t, 3*time.Second)
 	for name, want := range map[string]bool{
-		"repo/.git/hooks": false, "file": false, "last": false,
-		"repo/.git/config": true, "linked": true,
+		".git/hooks": false, ".git/hooks.set-aside/deep": true, ".git/commondir": false, ".git/commondir.set-aside": true,
+		".git/COMMIT_EDITMSG": false, ".git/HEAD": true, ".git/refs/old": true, "made": true, "linked": true,
 	} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s: %v, want it to be there: %t", name, err, want)
@@ -141,14 +148,15 @@ func TestRevert(t *testing.T) {
 func TestRevert_NotAfterDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := start(t, watch.Settings{Workspace: dir, RevertPaths: []string{"made"}})
-	if err := os.Mkdir(filepath.Join(dir, "made"), 0o755); err != nil {
+	made := filepath.Join(dir, "made")
+	c := start(t, watch.Settings{Workspace: dir, Guard: ws.Guard{Root: dir, GitDirs: nil, Absent: []string{made}, Watch: nil}})
+	if err := os.Mkdir(made, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Done(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
+	if _, err := os.Stat(made); err != nil {
 		t.Error(err)
 	}
 }

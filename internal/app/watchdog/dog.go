@@ -66,6 +66,9 @@ func (d *dog) run(control <-chan watch.Message) error {
 				return d.removeCgroup()
 			case m.Helper != nil:
 				d.meet(*m.Helper)
+			case m.Memory > 0:
+				d.set.MemoryBytes = m.Memory
+				memory = time.Tick(memoryPeriod)
 			}
 		case <-deadline:
 			d.condemn(watch.Timeout, int64(d.set.Timeout), fmt.Sprintf("the deadline of %s has passed", d.set.Timeout))
@@ -117,7 +120,8 @@ func (d *dog) abandoned() error {
 	for end := time.Now().Add(deathTime); d.helper.Alive() && time.Now().Before(end); {
 		<-time.After(time.Millisecond)
 	}
-	return errors.Join(d.removeCgroup(), d.revert(), removeStale(d.set.StaleSocket))
+	d.revert()
+	return errors.Join(d.removeCgroup(), removeStale(d.set.StaleSocket))
 }
 
 func (d *dog) removeCgroup() error {

@@ -47,6 +47,21 @@ func Dir(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// Path opens whatever is at an absolute path that has no symbolic link on the
+// way: a folder, a file, or a link itself. It is a place (O_PATH), not
+// contents. The caller closes it.
+func Path(path string) (*os.File, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("open place %s: %w", path, fs.ErrInvalid)
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: 0, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return nil, fmt.Errorf("open place %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 // Sub opens the folder at rel below dir. The caller closes it.
 func Sub(dir *os.File, rel string) (*os.File, error) {
 	return open(dir, rel, unix.O_PATH|unix.O_DIRECTORY, 0)

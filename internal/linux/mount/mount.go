@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
 // Attr says how a mount is restricted. The zero value restricts nothing.
@@ -17,9 +19,11 @@ type Attr struct {
 	IDMap    *os.File // a user namespace whose map is applied; nil for none
 }
 
-// Clone makes a detached copy of the mount tree at path, submounts included.
-// No symbolic link in the last component is followed. The caller closes the
-// file; an unattached clone goes away with it.
+// Clone makes a detached copy of the mount tree at an absolute path, submounts
+// included. No symbolic link is followed, neither on the way nor at the end: a
+// link at the end is cloned as itself, so that whoever can write to a folder
+// on the way cannot lead the mount elsewhere. The caller closes the file; an
+// unattached clone goes away with it.
 func Clone(path string) (*os.File, error) {
 	return clone(path, unix.AT_RECURSIVE)
 }
@@ -31,8 +35,13 @@ func CloneTop(path string) (*os.File, error) {
 }
 
 func clone(path string, extra uint) (*os.File, error) {
-	flags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW) | extra
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
+	at, err := beneath.Path(path)
+	if err != nil {
+		return nil, fmt.Errorf("clone mount: %w", err)
+	}
+	defer func() { _ = at.Close() }() // O_PATH: nothing to lose
+	flags := uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH) | extra
+	fd, err := unix.OpenTree(int(at.Fd()), "", flags)
 	if err != nil {
 		return nil, fmt.Errorf("clone mount %s: %w", path, err)
 	}
@@ -71,10 +80,15 @@ func setAttr(f *os.File, a Attr, flags uint) error {
 	return nil
 }
 
-// Attach puts the detached mount f at target. The last component of target is
-// not followed if it is a symbolic link: the mount covers the link itself.
+// Attach puts the detached mount f at the absolute path target. No symbolic
+// link on the way is followed; one at the end is covered itself.
 func Attach(f *os.File, target string) error {
-	err := unix.MoveMount(int(f.Fd()), "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	at, err := beneath.Path(target)
+	if err != nil {
+		return fmt.Errorf("attach mount: %w", err)
+	}
+	defer func() { _ = at.Close() }() // O_PATH: nothing to lose
+	err = unix.MoveMount(int(f.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
 		return fmt.Errorf("attach mount at %s: %w", target, err)
 	}

@@ -8,19 +8,30 @@ import (
 	"syscall"
 )
 
-// MapFD returns a user namespace whose map turns disk ids into visible ids,
-// one each way round: a mount with this map shows files of diskUID as files
-// of seenUID. Only a caller with CAP_SETUID in its own namespace (root) may
-// make one for ids that are not its own.
+// MapFD returns a user namespace whose map, applied to a mount, exchanges two
+// ids: files of diskUID are shown as files of seenUID, what seenUID makes is
+// diskUID's on disk, and files of seenUID, should there be any, are shown as
+// diskUID's. Every other id that exists here is shown as itself: without an
+// entry its files could not even be read (EOVERFLOW, mount_setattr(2)). The
+// same holds for groups. Only a caller with CAP_SETUID in its own namespace
+// (root) may make one.
 func MapFD(diskUID, seenUID, diskGID, seenGID int) (*os.File, error) {
+	uids, err := exchange("/proc/self/uid_map", diskUID, seenUID)
+	if err != nil {
+		return nil, err
+	}
+	gids, err := exchange("/proc/self/gid_map", diskGID, seenGID)
+	if err != nil {
+		return nil, err
+	}
 	// The child is stopped by ptrace before its first instruction; it exists
 	// to hold the namespace while a descriptor of it is opened.
 	attr := &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		Ptrace:      true,
 		Pdeathsig:   syscall.SIGKILL,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: diskUID, HostID: seenUID, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: diskGID, HostID: seenGID, Size: 1}},
+		UidMappings: uids,
+		GidMappings: gids,
 	}
 	p, err := os.StartProcess("/proc/self/exe", []string{"bailey-idmap"}, &os.ProcAttr{Sys: attr})
 	if err != nil {
@@ -36,6 +47,44 @@ func MapFD(diskUID, seenUID, diskGID, seenGID int) (*os.File, error) {
 		return nil, fmt.Errorf("hold user namespace for an id map: %w", err)
 	}
 	return f, nil
+}
+
+// maxExtents is how many lines the kernel takes for one map
+// (user_namespaces(7)).
+const maxExtents = 340
+
+// exchange maps a to b and b to a, and every other id of the caller's own
+// namespace, whose map is the file own, to itself.
+func exchange(own string, a, b int) ([]syscall.SysProcIDMap, error) {
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return nil, fmt.Errorf("read own id map: %w", err)
+	}
+	swap := []syscall.SysProcIDMap{{ContainerID: a, HostID: b, Size: 1}, {ContainerID: b, HostID: a, Size: 1}}
+	maps := swap
+	for line := range strings.Lines(string(text)) {
+		var first, outside, size int
+		if _, err := fmt.Sscan(line, &first, &outside, &size); err != nil {
+			return nil, fmt.Errorf("read own id map: %q: %w", line, err)
+		}
+		maps = append(maps, identity(first, first+size, min(a, b), max(a, b))...)
+	}
+	if len(maps) > maxExtents { // a namespace of scraps: its other ids are not shown
+		return swap, nil
+	}
+	return maps, nil
+}
+
+// identity maps the ids of [from, to) to themselves, but for two of them.
+func identity(from, to, low, high int) []syscall.SysProcIDMap {
+	var maps []syscall.SysProcIDMap
+	for _, end := range []int{low, high, to} {
+		if end = min(end, to); from < end {
+			maps = append(maps, syscall.SysProcIDMap{ContainerID: from, HostID: from, Size: end - from})
+		}
+		from = max(from, end+1)
+	}
+	return maps
 }
 
 // Restriction says what keeps an ordinary user from making user namespaces on
