@@ -35,6 +35,7 @@ func guard(c Config) nft.Chain {
 		Name: "guard", Type: nft.Filter, Hook: nft.Prerouting, Priority: nft.PriorityRaw,
 		Rules: []nft.Rule{
 			rule(nft.Drop(), nft.NotInInterface(RouterLink)),
+			rule(nft.RejectReset(), nft.OfFamily(nft.IPv6), tcp),
 			rule(nft.RejectProhibited(), nft.OfFamily(nft.IPv6)),
 			rule(nft.Drop(), v4, nft.SourceIsNot(c.Sandbox.Addr())),
 			rule(nft.Drop(), v4, nft.DestinationIsLoopback()),
@@ -82,6 +83,7 @@ func output() nft.Chain {
 		Rules: []nft.Rule{
 			rule(nft.Accept(), out, nft.Established()),
 			rule(nft.Accept(), out, nft.OfFamily(nft.IPv4), nft.OfProtocol(nft.ICMP), nft.ICMPType(icmpUnreachable)),
+			rule(nft.Accept(), out, nft.OfFamily(nft.IPv6), nft.OfProtocol(nft.TCP), nft.ResetOfSYN()),
 			rule(nft.Accept(), out, nft.OfFamily(nft.IPv6), nft.OfProtocol(nft.ICMPv6), nft.ICMPType(icmpv6Unreachable)),
 		},
 	}

@@ -147,6 +147,15 @@ func ICMPType(t uint8) Match {
 	}
 }
 
+// ResetOfSYN matches the TCP segment that refuses a connection. The rule must
+// match protocol TCP before.
+func ResetOfSYN() Match {
+	return Match{
+		text:  "tcp flags == rst | ack",
+		exprs: payload(expr.PayloadBaseTransportHeader, tcpFlags, expr.CmpOpEq, []byte{0x14}),
+	}
+}
+
 // Established matches packets of a connection that the peer opened, and the
 // errors that belong to it.
 func Established() Match {
@@ -168,6 +177,7 @@ const (
 	ipSource        = 12
 	ipDestination   = 16
 	portDestination = 2
+	tcpFlags        = 13
 	icmpType        = 0
 )
 

@@ -27,6 +27,7 @@ func sample() nft.Ruleset {
 			rule(nft.Drop(), v4, nft.SourceIsNot(a)),
 			rule(nft.Drop(), v4, nft.DestinationIsLoopback()),
 			rule(nft.RejectPort(), v4, nft.OfProtocol(nft.UDP)),
+			rule(nft.RejectReset(), tcp),
 		}},
 		{Name: "b", Type: nft.NAT, Hook: nft.Prerouting, Priority: nft.PriorityDNAT, Policy: nft.PolicyAccept, Rules: []nft.Rule{
 			rule(nft.Redirect(15001), v4, tcp, nft.DestinationPort(443)),
@@ -37,6 +38,7 @@ func sample() nft.Ruleset {
 		{Name: "d", Hook: nft.Forward, Priority: nft.PriorityFilter},
 		{Name: "e", Hook: nft.Output, Priority: nft.PriorityFilter, Rules: []nft.Rule{
 			rule(nft.Accept(), nft.OutInterface("r0"), nft.Established()),
+			rule(nft.Accept(), tcp, nft.ResetOfSYN()),
 			rule(nft.Accept(), v4, nft.OfProtocol(nft.ICMP), nft.ICMPType(3)),
 			rule(nft.Accept(), nft.OfFamily(nft.IPv6), nft.OfProtocol(nft.ICMPv6), nft.ICMPType(1)),
 		}},

@@ -37,6 +37,14 @@ func RejectProhibited() Verdict {
 	return reject("admin-prohibited", unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)
 }
 
+// RejectReset throws a TCP segment away and answers with a reset, which the
+// sender's connect reports as ECONNREFUSED. An ICMP error would be lost on it
+// where it comes back before connect has let go of the socket, as it does over
+// a virtual cable. The rule must match protocol TCP before.
+func RejectReset() Verdict {
+	return Verdict{text: "reject with tcp reset", exprs: []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}}
+}
+
 func reject(name string, code uint8) Verdict {
 	return Verdict{
 		text:  "reject with icmpx " + name,
