@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/session"
@@ -396,4 +397,32 @@ func TestA6_SignalsReachTheCommand(t *testing.T) {
 			t.Errorf("code %d, err %q", code, errs)
 		}
 	})
+}
+
+func TestRun_SurvivesAPanic(t *testing.T) {
+	t.Parallel()
+	host, _ := startHost(t)
+	_, err := session.Run(t.Context(), host, session.Options{
+		Command: command("sleep", "100"), Started: func(int) { panic("boom") },
+	})
+	if err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestRun_LeavesNoGoroutine(t *testing.T) {
+	host, _ := startHost(t)
+	if err := host.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	idle := goleak.IgnoreCurrent()
+	for range 3 {
+		_, err := session.Run(t.Context(), host, session.Options{
+			Command: command("sh", "-c", "cat; exit 3"), Stdin: input(t, "x"), Stdout: io.Discard,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	goleak.VerifyNone(t, idle)
 }

@@ -69,6 +69,7 @@ func (f *Filter) Filter(dst, src []byte) []byte {
 		switch {
 		case f.state == ground && f.have == 0:
 			n = plain(src)
+			n += f.styles(src[n:])
 			dst = append(dst, src[:n]...)
 		case f.state == str:
 			n = f.skip(src)
@@ -119,6 +120,26 @@ func plain(src []byte) int {
 		i += size
 	}
 	return i
+}
+
+// styles returns the length of the SGR sequence at the front of src, or 0
+// when there is none that is complete. It is what step would do, at once:
+// coloured text is mostly these.
+func (f *Filter) styles(src []byte) int {
+	if len(src) < 3 || src[0] != esc || src[1] != '[' {
+		return 0
+	}
+	for i, c := range src[2:min(len(src), maxCSI)] {
+		if c >= '0' && c <= ';' {
+			continue
+		}
+		if c != 'm' {
+			return 0
+		}
+		f.screen.sgr(src[2 : 2+i])
+		return 2 + i + 1
+	}
+	return 0
 }
 
 // harmless holds of printable ASCII and of the control characters that move

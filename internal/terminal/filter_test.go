@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -322,5 +321,3 @@ func BenchmarkFilter(b *testing.B) {
 		})
 	}
 }
-
-var _ = utf8.Valid
