@@ -92,6 +92,10 @@ func (p *pipes) closeAll() {
 // exists, and before it is reaped, so that its pid cannot be another's.
 func (c *Client) Helper(id proc.Identity) error { return c.send(Message{Helper: &id}) }
 
+// WatchMemory sets Settings.MemoryBytes after the start: whether a cgroup
+// enforces the limit is known for certain only when it has been made.
+func (c *Client) WatchMemory(bytes int64) error { return c.send(Message{Memory: bytes}) }
+
 func (c *Client) send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

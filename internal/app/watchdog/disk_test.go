@@ -130,7 +130,7 @@ func TestRevert(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.gone(t, 3*time.Second)
+	b.gone(t, atMost)
 	for name, want := range map[string]bool{
 		".git/hooks": false, ".git/hooks.set-aside/deep": true, ".git/commondir": false, ".git/commondir.set-aside": true,
 		".git/COMMIT_EDITMSG": false, ".git/HEAD": true, ".git/refs/old": true, "made": true, "linked": true,

@@ -56,7 +56,7 @@ func starter() {
 	reached := func(stage string) {
 		fmt.Println(stage)
 		if stage == p.Until {
-			select {}
+			<-time.After(time.Hour)
 		}
 	}
 	g, err := cgroup.Find(cgroup.Config{ID: p.ID, Limits: p.Limits})
@@ -83,6 +83,7 @@ func starter() {
 	check(err)
 	check(c.Helper(id))
 	reached("told")
+	runtime.KeepAlive(c)
 }
 
 func check(err error) {
@@ -161,6 +162,9 @@ func eventually(t *testing.T, within time.Duration, what string, cond func() boo
 		}
 	}
 }
+
+// atMost is how long after the starter's death something may be left.
+const atMost = 3 * time.Second * raceFactor
 
 // gone waits until nothing is left of a run whose starter is dead.
 func (b begun) gone(t *testing.T, within time.Duration) {

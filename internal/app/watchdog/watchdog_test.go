@@ -29,7 +29,7 @@ func TestKilledStarter_LeavesNothing(t *testing.T) {
 				if err := b.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				b.gone(t, 3*time.Second)
+				b.gone(t, atMost)
 			})
 		}
 	}
@@ -62,7 +62,7 @@ func TestKilledStarter_TakesAGrandchildWithIt(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.gone(t, 3*time.Second)
+	b.gone(t, atMost)
 	if grandchild.Alive() {
 		t.Error("the grandchild lives")
 	}
@@ -81,7 +81,7 @@ func TestStoppedStarter_DoesNotStopTheDeadline(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.gone(t, 3*time.Second)
+	b.gone(t, atMost)
 }
 
 // TestSignals_DoNotReachIt: not those of a terminal, and not one that is sent
@@ -255,6 +255,15 @@ func TestMemory_IsKept(t *testing.T) {
 	if r.Value < 150<<20 || r.Value > 400<<20 || !strings.Contains(r.Message, "out of memory") {
 		t.Errorf("got %+v", r)
 	}
+}
+
+func TestMemory_IsKeptWhenToldLater(t *testing.T) {
+	t.Parallel()
+	c := start(t, watch.Settings{})
+	if err := c.WatchMemory(150 << 20); err != nil {
+		t.Fatal(err)
+	}
+	killedFor(t, c, sandbox(t, c, hog(100), "/"), watch.Memory)
 }
 
 func TestMemory_LetsLessPass(t *testing.T) {
