@@ -60,6 +60,7 @@ func TestTLS_NameDecides(t *testing.T) {
 	if ev.Address != allowed || ev.Port != 443 || ev.Rule != "allow.test" || ev.BytesIn < 500 || ev.BytesOut < 200 || ev.Sandbox != "sbx_0123456789abcdef" {
 		t.Errorf("event: %+v", ev)
 	}
+	l.lookup("udp", "192.0.0.1:53", "allow.test", mdns.TypeA) // a name for the address, which must not help any of these
 	before := len(l.questions())
 	for _, c := range []struct{ what, dest, name, reason string }{
 		{"another name on the shared address, A040", allowed + ":443", "evil.test", policy.ReasonNotAllowed},
