@@ -1,23 +1,47 @@
 // Command bailey runs untrusted agents in a sandbox with one guarded way out.
 //
-// The binary plays several roles. All but gVisor's own are run by package
-// prelude before gVisor's packages are initialised (docs/adr/0007); what is
-// left for main is gVisor, and the proxy: what it is made of would be initialised
-// after gVisor anyway.
+// The binary plays several roles, told apart by argv[0].
 package main
 
 import (
+	"context"
 	"os"
 
+	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
+	"github.com/bailey-dev/bailey/internal/app/sandboxd"
+	"github.com/bailey-dev/bailey/internal/app/watchdog"
+	"github.com/bailey-dev/bailey/internal/cli"
+	"github.com/bailey-dev/bailey/internal/early"
+	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/gate"
-	_ "github.com/bailey-dev/bailey/internal/prelude"
+	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/runsc/embedded"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 func main() {
-	if os.Args[0] == gate.Argv0 {
-		os.Exit(proxy.Main(os.Args[1:]))
+	if early.IsRuntime(os.Args[0]) {
+		embedded.Main()
 	}
-	embedded.Main()
+	os.Exit(play(os.Args))
+}
+
+// play runs the role that argv[0] names and returns its exit code.
+func play(args []string) int {
+	switch args[0] {
+	case local.HelperArgv0:
+		return helper.Main()
+	case gate.Argv0:
+		return proxy.Main(args[1:])
+	case watchdog.Argv0:
+		return watchdog.Main(args)
+	case userns.Argv0: // held by its parent at its first instruction
+		return 0
+	case sandbox.FirstPath: // inside a sandbox
+		if len(args) == 2 && args[1] == sandbox.FirstArg {
+			return sandboxd.Main(args)
+		}
+	}
+	return cli.Main(context.Background(), args, os.Stdin, os.Stdout, os.Stderr)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/sysinfo"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -53,6 +54,9 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) int {
+	if err := harden.KeepDescriptors(); err != nil {
+		return fail(stderr, err)
+	}
 	host, err := findHost(stdin, stdout, stderr)
 	if err != nil {
 		return fail(stderr, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/ocispec"
 	"github.com/bailey-dev/bailey/internal/runsc"
@@ -44,6 +45,9 @@ func layerError(name string, err error, hint string) error {
 
 // Main plays the role and returns its exit code.
 func Main() int {
+	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
+		return bailey.ExitBailey
+	}
 	for fd := local.ControlFD; fd < local.ExtraFD; fd++ {
 		unix.CloseOnExec(fd)
 	}
@@ -154,11 +158,12 @@ func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
 	if err := cmd.Start(); err != nil {
 		return layerError("gvisor", err, "")
 	}
+	_ = null.Close()
 	_ = wire.Close() // the parent's end must see the end of the sandbox
 	private := openPrivate(s)
 	report(control, local.Report{Event: local.Started}, private...)
 	go watchParent(control, cmd.Process)
-	if err := userns.DropAll(); err != nil {
+	if err := errors.Join(userns.DropAll(), harden.Undumpable()); err != nil {
 		return err
 	}
 	err = cmd.Wait()

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
 
@@ -26,6 +28,9 @@ func Main(args []string) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
 	if len(args) > 1 {
 		return complain(errors.New("takes no arguments"))
+	}
+	if err := confine(); err != nil {
+		return complain(err)
 	}
 	settings, control, report, err := open()
 	if errors.Is(err, io.EOF) {
@@ -42,6 +47,26 @@ func Main(args []string) int {
 		return complain(err)
 	}
 	return 0
+}
+
+// keptCaps is what root's watchdog cannot do without (capabilities(7)): KILL
+// ends a sandbox, which runs as another id; DAC_OVERRIDE and FOWNER undo what
+// it left in a workspace of somebody else; SYS_PTRACE reads how much memory it
+// has where no cgroup counts that.
+const keptCaps = 1<<unix.CAP_KILL | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_SYS_PTRACE
+
+// confine gives up what the role does not need.
+func confine() error {
+	if err := harden.Process(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil // there is nothing to give up, and no right to narrow the bounding set
+	}
+	if err := userns.Keep(keptCaps); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil // a build with cgo, which bailey's is not, cannot reach all threads
 }
 
 func complain(err error) int {

@@ -2,6 +2,7 @@ package harden
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,14 +12,40 @@ import (
 // others of the same user, prctl(2)), bars every thread of it from gaining
 // privileges by exec, and sets its core size limit to zero for good.
 func Process() error {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("make process undumpable: %w", err)
+	if err := Undumpable(); err != nil {
+		return err
 	}
 	if err := noNewPrivileges(); err != nil {
 		return fmt.Errorf("set no-new-privileges: %w", err)
 	}
+	return NoCore()
+}
+
+// NoCore sets the core size limit to zero for good, for the process and what
+// it starts: a core file holds what memory held.
+func NoCore() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 0, Max: 0}); err != nil {
 		return fmt.Errorf("limit core size: %w", err)
+	}
+	return nil
+}
+
+// Undumpable is the first part of Process alone, for a role that has set
+// no-new-privileges itself.
+func Undumpable() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("make process undumpable: %w", err)
+	}
+	return nil
+}
+
+// KeepDescriptors marks every descriptor above the standard three so that no
+// program the process starts inherits it: what a shell or a supervisor left
+// open is nobody's business in a sandbox. Descriptors that are passed on
+// deliberately are passed as copies.
+func KeepDescriptors() error {
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep descriptors from children: %w", err)
 	}
 	return nil
 }

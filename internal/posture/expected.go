@@ -1,0 +1,261 @@
+package posture
+
+import "slices"
+
+// IDs are a user and a group.
+type IDs struct{ UID, GID int }
+
+// Config is what a run was asked to be, as far as its posture depends on it.
+type Config struct {
+	Caller   Posture  // of the bailey that holds the sandbox: what it had, its children may inherit
+	Sandbox  IDs      // host ids of the sandbox's processes
+	Proxy    IDs      // host ids of the proxy
+	Root     bool     // the caller is root
+	Grouped  bool     // a cgroup holds the sandbox
+	Writable []string // what the sandbox may write, as Reader.Source names it
+	AllCaps  uint64   // every capability of this kernel, as Reader.AllCaps has it
+	Debug    bool     // gVisor's logs are kept
+	Proxied  bool     // there is a network, and so a proxy
+	Inside   IDs      // ids inside
+	Cwd      string   // where the command runs
+	Names    []string // of the variables that the command was given, beside Generated
+	Own      []string // what the command may write, as it names it, beside the memory file systems
+}
+
+// Generated are the names of the variables that a command always has.
+func Generated() []string {
+	return []string{
+		"BAILEY_SANDBOX", "GOTOOLCHAIN", "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL",
+		"TERM", "COLORTERM", "TMPDIR", "TZ", "USER",
+	}
+}
+
+// Expected is what a process must be for its role. It is a table in code: each
+// role starts from a process that has nothing and is given what it needs.
+func Expected(role Role, c Config) Posture {
+	switch role {
+	case CLI:
+		return c.cli()
+	case Watchdog:
+		return c.watchdog()
+	case Proxy:
+		return c.proxy()
+	case Helper:
+		return c.helper()
+	case Runsc:
+		return c.runsc()
+	case Gofer:
+		return c.gofer()
+	case Sentry:
+		return c.sentry()
+	case Stub:
+		p := c.sentry()
+		p.Role = Stub
+		return p
+	case First, Command:
+		return c.inside(role)
+	case Unknown:
+	}
+	return Posture{Role: Unknown}
+}
+
+// nothing is a process of these ids without any power, in namespaces of its
+// own.
+func nothing(role Role, id IDs) Posture {
+	p := Posture{
+		Role: role, UIDs: same(id.UID), GIDs: same(id.GID), Groups: []int{},
+		NoNewPrivs: true, Dumpable: No, Namespaces: map[string]string{}, Cwd: "/",
+		CoreBytes: "0", Uniform: true,
+	}
+	for _, kind := range kinds() {
+		p.Namespaces[kind] = "own"
+	}
+	// Of a cgroup namespace nothing would be gained: no cgroup file system is
+	// in sight of these processes.
+	p.Namespaces["cgroup"] = "shared"
+	return p
+}
+
+func same(id int) []int { return []int{id, id, id, id} }
+
+// cli is the caller's own process: bailey takes nothing from it but the
+// descriptors it would pass on.
+func (c Config) cli() Posture {
+	p := c.Caller
+	p.Role = CLI
+	p.FDs, p.Mounts, p.Env = []string{"*"}, []string{"*"}, []string{"*"}
+	return p
+}
+
+// hostSide is a role that stays in the host's namespaces.
+func (c Config) hostSide(role Role, id IDs) Posture {
+	p := nothing(role, id)
+	for kind := range p.Namespaces {
+		p.Namespaces[kind] = "shared"
+	}
+	p.Groups, p.Caps.Bounding = c.Caller.Groups, c.Caller.Caps.Bounding
+	p.FDs = []string{"host:/dev/null", "pipe", "socket", "anon:eventpoll", "anon:eventfd"}
+	return p
+}
+
+// WatchdogCaps is what root's watchdog keeps (capabilities(7)): KILL ends a
+// sandbox, which runs as another id; DAC_OVERRIDE and FOWNER undo what it left
+// in the workspace of somebody else; SYS_PTRACE reads how much memory it has
+// where no cgroup counts that.
+const WatchdogCaps = 1<<1 | 1<<3 | 1<<5 | 1<<19
+
+func (c Config) watchdog() Posture {
+	p := c.hostSide(Watchdog, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
+	p.FDs = append(p.FDs, "anon:pidfd", "host:*")
+	if c.Root {
+		p.Caps = Caps{Permitted: WatchdogCaps, Effective: WatchdogCaps, Bounding: WatchdogCaps}
+	}
+	return p
+}
+
+func (c Config) proxy() Posture {
+	p := c.hostSide(Proxy, c.Proxy)
+	if c.Root {
+		p.Groups = []int{}
+	}
+	return p
+}
+
+// sandboxed is a role on the far side of the namespaces. Without root the
+// caller's supplementary groups cannot be given up there (user_namespaces(7):
+// setgroups is denied).
+func (c Config) sandboxed(role Role) Posture {
+	p := nothing(role, c.Sandbox)
+	if !c.Root {
+		p.Groups = c.Caller.Groups
+	}
+	p.InGroup = c.Grouped
+	return p
+}
+
+func (c Config) helper() Posture {
+	p := c.sandboxed(Helper)
+	p.FDs = []string{"host:/dev/null", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:pidfd", "sandbox"}
+	p.Mounts = c.staged()
+	return p
+}
+
+// staged is the helper's file system: its own tmpfs, what the sandbox may
+// read, and what it may write.
+func (c Config) staged() []string {
+	list := []string{
+		"/ own:/* rw", "/proc *:/ rw", "/netns *:net:* rw*", "/state/* *:net:* rw*",
+		"/dev/null *:/null rw*", "/dev/zero *:/zero rw*", "/dev/urandom *:/urandom rw*", "/dev/random *:/random rw*",
+		"/root/* ro", "/mnt/* ro", // never suid, never dev
+		"/mnt/* own:/private/* rw", "/mnt/* own:/links/* rw", "/git/* own:/private/* rw", "/git/* own:/links/* rw",
+	}
+	for _, source := range c.Writable {
+		for _, at := range []string{"/mnt/*", "/git/*"} {
+			list = append(list, at+" "+source+" rw", at+" "+source+"/* rw")
+		}
+	}
+	if c.Debug {
+		list = append(list, "/debug *")
+	}
+	return list
+}
+
+// runsc is gVisor's own parent of the next two. It keeps its capabilities in
+// the helper's user namespace, which is what it could do anything to; nothing
+// of the host is in there.
+func (c Config) runsc() Posture {
+	p := c.helper()
+	p.Role, p.Dumpable = Runsc, Yes
+	all := c.Caller.Caps.Bounding
+	p.Caps = Caps{Inheritable: all, Permitted: all, Effective: all, Bounding: c.AllCaps, Ambient: all}
+	p.NoNewPrivs = false
+	return p
+}
+
+// GoferCaps are what gVisor leaves its file server, in a user namespace of its
+// own with one id: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID and
+// SYS_CHROOT (runsc/cmd/gofer.go).
+const GoferCaps = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<18
+
+func (c Config) gofer() Posture {
+	p := c.sandboxed(Gofer)
+	p.Caps = Caps{Inheritable: GoferCaps, Permitted: GoferCaps, Effective: GoferCaps, Bounding: GoferCaps, Ambient: GoferCaps}
+	p.Seccomp, p.Dumpable = 2, Yes
+	p.FDs = []string{
+		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:io_uring", "memfd:flipcall_packet_windows",
+	}
+	p.Mounts = []string{"/ own:/* *", "/* ro", "/* own:/private/* rw", "/* own:/links/* rw", "/* own:/git/* rw"}
+	for _, source := range c.Writable {
+		p.Mounts = append(p.Mounts, "/* "+source+" rw", "/* "+source+"/* rw")
+	}
+	p.Env, p.Cwd = []string{"RUNSC_START_TIME_NANOS"}, "/root" // of the helper's file system
+	return p
+}
+
+// SentryCaps are what gVisor leaves its kernel, in a user namespace of its own
+// with one id, to open files by itself: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH,
+// FOWNER and FSETID (runsc/cmd/sentry/sentrycmd/boot.go). With one id mapped
+// they reach no file but that id's own.
+const SentryCaps = 0x1f
+
+func (c Config) sentry() Posture {
+	p := c.sandboxed(Sentry)
+	p.Caps = Caps{Permitted: SentryCaps, Effective: SentryCaps, Bounding: SentryCaps}
+	p.Seccomp, p.Dumpable = 2, Yes
+	p.FDs = []string{
+		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:seccomp", "anon:seccomp notify", "memfd:*",
+	}
+	p.Mounts = []string{"/ own:/* *"}
+	p.Env = []string{"RUNSC_START_TIME_NANOS"}
+	return p
+}
+
+// inside is a process of the sandbox as gVisor's kernel shows it.
+func (c Config) inside(role Role) Posture {
+	p := nothing(role, c.Inside)
+	p.Seccomp = 2
+	p.Namespaces = map[string]string{} // its own are all that there are
+	for _, kind := range []string{"ipc", "mnt", "net", "pid", "user", "uts"} {
+		p.Namespaces[kind] = "shared"
+	}
+	p.FDs = []string{"pipe", "host:/dev/null", "host:/dev/pts/*", "anon:eventpoll", "anon:eventfd"}
+	p.Mounts = []string{"/* ro*"}
+	for _, at := range slices.Concat([]string{
+		"/dev", "/dev/pts", "/dev/shm", "/home/agent", "/proc", "/run", "/tmp", "/var/tmp", "/.bailey/private",
+	}, c.Own) {
+		p.Mounts = append(p.Mounts, at+" * rw*")
+	}
+	p.Env = slices.Concat(Generated(), c.Names)
+	if role == First {
+		p.Env = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+		return p
+	}
+	p.Dumpable, p.Cwd = Yes, c.Cwd
+	return p
+}
+
+// Judge compares the processes of a run with what they must be.
+func Judge(list []Posture, c Config) []Deviation {
+	var found []Deviation
+	for _, p := range list {
+		if p.Role == Unknown {
+			found = append(found, Deviation{Role: Unknown, PID: p.PID, Field: "Role", Got: "a process that belongs to no role", Want: "none"})
+			continue
+		}
+		found = append(found, Diff(p, Expected(p.Role, c))...)
+	}
+	for _, role := range c.roles() {
+		if !slices.ContainsFunc(list, func(p Posture) bool { return p.Role == role }) {
+			found = append(found, Deviation{Role: role, Field: "Role", Got: "no process", Want: "one"})
+		}
+	}
+	return found
+}
+
+func (c Config) roles() []Role {
+	list := []Role{CLI, Watchdog, Helper, Runsc, Gofer, Sentry}
+	if c.Proxied {
+		list = append(list, Proxy)
+	}
+	return list
+}

@@ -1,0 +1,84 @@
+package posture
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Run reads the posture of every process that a bailey run consists of on the
+// host's side: holder, the process that was started by a person, and what
+// descends from it. A process that ends meanwhile is left out.
+func (r Reader) Run(holder int) ([]Posture, error) {
+	var list []Posture
+	todo := []int{holder}
+	seen := map[int]bool{}
+	roles := map[int]Role{holder: CLI}
+	for len(todo) > 0 && len(seen) < maxProcesses {
+		pid := todo[0]
+		todo = todo[1:]
+		if seen[pid] {
+			continue
+		}
+		seen[pid] = true
+		p, err := r.Collect(pid, holder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Role = roles[pid]
+		list = append(list, p)
+		for _, child := range r.children(pid) {
+			roles[child] = r.role(child, p.Role)
+			todo = append(todo, child)
+		}
+	}
+	return list, nil
+}
+
+// maxProcesses bounds the walk; a sandbox has a few stubs for each of its
+// processes.
+const maxProcesses = 10000
+
+// role tells by name and descent what a process is for.
+func (r Reader) role(pid int, parent Role) Role {
+	b, _ := os.ReadFile(r.path(pid, "cmdline"))
+	name, _, _ := strings.Cut(string(b), "\x00")
+	known := map[Role]map[string]Role{
+		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-helper": Helper},
+		Helper: {"runsc": Runsc},
+		Runsc:  {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
+	}
+	if role, ok := known[parent][path.Base(name)]; ok {
+		return role
+	}
+	if parent == Sentry || parent == Stub {
+		return Stub
+	}
+	return Unknown
+}
+
+func (r Reader) children(pid int) []int {
+	tasks, err := os.ReadDir(r.path(pid, "task"))
+	if err != nil {
+		return nil
+	}
+	var list []int
+	for _, t := range tasks {
+		b, err := os.ReadFile(r.path(pid, "task/"+t.Name()+"/children"))
+		if err != nil {
+			continue // the thread has ended
+		}
+		for f := range strings.FieldsSeq(string(b)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
