@@ -3,7 +3,7 @@ package bailey
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"regexp"
+	"strings"
 )
 
 // SandboxID names one sandbox for ever: "sbx_" and 16 hex digits.
@@ -16,13 +16,22 @@ func NewSandboxID() SandboxID {
 	return SandboxID("sbx_" + hex.EncodeToString(b[:]))
 }
 
-var sandboxID = regexp.MustCompile(`^sbx_[0-9a-f]{16}$`)
-
 // Valid reports whether the id has the one form that NewSandboxID makes.
-func (id SandboxID) Valid() bool { return sandboxID.MatchString(string(id)) }
-
-var sandboxName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+func (id SandboxID) Valid() bool {
+	digits, ok := strings.CutPrefix(string(id), "sbx_")
+	return ok && len(digits) == 16 && strings.Trim(digits, "0123456789abcdef") == ""
+}
 
 // ValidSandboxName reports whether s can name a sandbox: 1 to 32 lower-case
 // letters, digits and inner hyphens.
-func ValidSandboxName(s string) bool { return sandboxName.MatchString(s) }
+func ValidSandboxName(s string) bool {
+	if s == "" || len(s) > 32 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}

@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"golang.org/x/net/publicsuffix"
+	"github.com/bailey-dev/bailey/internal/policy/suffix"
 )
 
 // lintWildcard refuses an allow rule that would let in everybody: a wildcard
@@ -17,7 +17,7 @@ func lintWildcard(s string, r Rule) error {
 	if !strings.Contains(r.Host, ".") {
 		return bad(s, "it would allow every host below a top-level domain", "name the hosts, or use --net open")
 	}
-	if suffix, _ := publicsuffix.PublicSuffix(r.Host); suffix == r.Host || isShared(r.Host) {
+	if shared, _ := suffix.PublicSuffix(r.Host); shared == r.Host || isShared(r.Host) {
 		return bad(s, "anyone can have a host below "+r.Host, "name the one host that is needed, such as my-site."+r.Host)
 	}
 	return nil

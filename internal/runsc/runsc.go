@@ -2,7 +2,6 @@ package runsc
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/bailey-dev/bailey"
 )
@@ -10,15 +9,6 @@ import (
 // Argv0 is the name under which the binary runs as gVisor's runtime. gVisor
 // names its own children "runsc-sandbox", "runsc-gofer" and so on.
 const Argv0 = "runsc"
-
-// IsRuntime reports whether a process started with this argv[0] is gVisor's:
-// our own start, one of gVisor's children, or one of its re-executions of
-// /proc/self/exe (umount helper). The last would hang a sandbox for ever if
-// it ran bailey's own command line instead.
-func IsRuntime(argv0 string) bool {
-	base := argv0[strings.LastIndexByte(argv0, '/')+1:]
-	return strings.HasPrefix(base, Argv0) || argv0 == "/proc/self/exe"
-}
 
 // Config is what differs from sandbox to sandbox.
 type Config struct {

@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// Argv0 is the name of the process that holds a namespace for MapFD while it
+// is opened.
+const Argv0 = "bailey-idmap"
+
 // MapFD returns a user namespace whose map, applied to a mount, exchanges two
 // ids: files of diskUID are shown as files of seenUID, what seenUID makes is
 // diskUID's on disk, and files of seenUID, should there be any, are shown as
@@ -33,7 +37,7 @@ func MapFD(diskUID, seenUID, diskGID, seenGID int) (*os.File, error) {
 		UidMappings: uids,
 		GidMappings: gids,
 	}
-	p, err := os.StartProcess("/proc/self/exe", []string{"bailey-idmap"}, &os.ProcAttr{Sys: attr})
+	p, err := os.StartProcess("/proc/self/exe", []string{Argv0}, &os.ProcAttr{Sys: attr})
 	if err != nil {
 		return nil, fmt.Errorf("make user namespace for an id map: %w", err)
 	}

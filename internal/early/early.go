@@ -1,0 +1,145 @@
+// Package early spares bailey's own roles the initialisation of gVisor's
+// packages.
+//
+// One binary holds gVisor and everything else. Go runs the initialisers of
+// every linked package before main, whatever main is going to do: gVisor's
+// system-call tables, protocol descriptors and statistics cost each process
+// 20 to 30 ms and 10 MB here, and one sandbox starts four or five processes
+// that never call gVisor. So the first package to be initialised, this one,
+// looks at argv[0], and unless the process is gVisor's it marks gVisor's
+// initialisers as done. Nothing else changes; docs/adr/0007 weighs it.
+//
+// The list of initialisers belongs to the Go runtime. It is found by what it
+// must look like (see tasks) and not by an offset, so another version of Go
+// makes this package do nothing rather than something wrong; a test then
+// fails. A role that used gVisor without initialising it would be a bug: a
+// test holds the import graphs of the roles to that.
+//
+// It imports only what is initialised before any package of gVisor.
+package early
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+//go:linkname lastmoduledatap runtime.lastmoduledatap
+var lastmoduledatap unsafe.Pointer
+
+// skipped are the import paths, as prefixes, that only gVisor's roles need.
+var skipped = [...]string{"gvisor.dev/gvisor/", "google.golang.org/protobuf/", "github.com/cilium/ebpf"} //nolint:gochecknoglobals // read once, before main
+
+// task is the head of the runtime's initTask (runtime/proc.go): the functions
+// follow it.
+type task struct {
+	state uint32 // 0 not begun, 1 in progress, 2 done
+	nfns  uint32
+	first uintptr
+}
+
+const (
+	inProgress = 1
+	done       = 2
+)
+
+//nolint:gochecknoinits // the point of the package
+func init() {
+	if len(os.Args) > 0 && !IsRuntime(os.Args[0]) {
+		skip()
+	}
+}
+
+// IsRuntime reports whether a process started with this argv[0] is gVisor's:
+// our own start, one of gVisor's children, or one of its re-executions of
+// /proc/self/exe (umount helper). The last would hang a sandbox for ever if
+// it ran bailey's own command line instead.
+func IsRuntime(argv0 string) bool {
+	base := argv0[strings.LastIndexByte(argv0, '/')+1:]
+	return strings.HasPrefix(base, "runsc") || argv0 == "/proc/self/exe"
+}
+
+func skip() {
+	for _, t := range tasks() {
+		if t.state != 0 {
+			continue
+		}
+		f := runtime.FuncForPC(t.first)
+		if f == nil {
+			continue
+		}
+		for _, prefix := range skipped {
+			if strings.HasPrefix(f.Name(), prefix) {
+				t.state = done
+			}
+		}
+	}
+}
+
+// words is how far into the runtime's module data the list is looked for; it
+// is the 60th word in Go 1.26.
+const words = 100
+
+// tasks returns the program's initialisers, or nothing if there is no list in
+// the module data that looks exactly as it must.
+func tasks() []*task {
+	md := lastmoduledatap
+	if md == nil {
+		return nil
+	}
+	for i := range words {
+		s := (*slice)(unsafe.Add(md, i*8))
+		if list := s.tasks(uintptr(md)); list != nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// slice is a slice's header in memory.
+type slice struct {
+	array unsafe.Pointer
+	len   int
+	cap   int
+}
+
+// Bounds of a list of initialisers that is believed.
+const (
+	fewest   = 30
+	most     = 5000
+	image    = 64 << 20 // static data lies this close together
+	mostInit = 10000
+)
+
+// tasks reads s as the list of initialisers. Each entry must point to aligned
+// static data near md and look like a task, and exactly one must be in
+// progress: the one that is running, ours.
+func (s *slice) tasks(md uintptr) []*task {
+	if s.len != s.cap || s.len < fewest || s.len > most || !near(uintptr(s.array), md) {
+		return nil
+	}
+	running := 0
+	for _, p := range unsafe.Slice((*uintptr)(s.array), s.len) {
+		if !near(p, md) {
+			return nil
+		}
+	}
+	list := unsafe.Slice((**task)(s.array), s.len)
+	for _, t := range list {
+		if t.state > done || t.nfns == 0 || t.nfns > mostInit {
+			return nil
+		}
+		if t.state == inProgress {
+			running++
+		}
+	}
+	if running != 1 {
+		return nil
+	}
+	return list
+}
+
+func near(p, md uintptr) bool {
+	return p%8 == 0 && p+image > md && p < md+image && p > image/64
+}
