@@ -1,6 +1,11 @@
 // Command bailey runs untrusted agents in a sandbox with one guarded way out.
 //
 // The binary plays several roles, told apart by argv[0].
+//
+// The Go runtime would keep the files of the process's CPU cgroup open; a role
+// has no use for a descriptor into the host's cgroups, nor for the time.
+//
+//go:debug containermaxprocs=0
 package main
 
 import (
@@ -16,6 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
+	"github.com/bailey-dev/bailey/internal/posture"
 	"github.com/bailey-dev/bailey/internal/runsc/embedded"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
@@ -41,6 +47,9 @@ func play(args []string) int {
 	case sandbox.FirstPath: // inside a sandbox
 		if len(args) == 2 && args[1] == sandbox.FirstArg {
 			return sandboxd.Main(args)
+		}
+		if len(args) == 2 && args[1] == posture.Arg {
+			return posture.Inside(os.Stdin, os.Stdout)
 		}
 	}
 	return cli.Main(context.Background(), args, os.Stdin, os.Stdout, os.Stderr)
