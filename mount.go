@@ -7,6 +7,7 @@ type Mount struct {
 	Source   string `json:"source"`   // absolute and clean, no symlink in it
 	Target   string `json:"target"`   // absolute and clean, inside the sandbox
 	Writable bool   `json:"writable"` // false: read-only, nosuid, nodev
+	Owned    bool   `json:"owned"`    // the caller's own: a root caller's sandbox, which has another id, owns it too
 	Dcache   int    `json:"dcache"`   // gVisor's dentry cache for it; 0 is the default of 1000
 	Why      string `json:"why"`      // for the header of the run; empty means not worth a word
 }

@@ -23,12 +23,12 @@ type layout struct {
 // mount adds a folder or file at its own path, writable unless the whole
 // workspace is read-only.
 func (l *layout) mount(path, why string) {
-	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: !l.request.ReadOnly, Dcache: 0, Why: why})
+	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: !l.request.ReadOnly, Owned: true, Dcache: 0, Why: why})
 }
 
 // mountReadOnly adds one that the sandbox never writes to.
 func (l *layout) mountReadOnly(path string) {
-	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: false, Dcache: 0, Why: ""})
+	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: false, Owned: true, Dcache: 0, Why: ""})
 }
 
 func (l *layout) note(format string, args ...any) {

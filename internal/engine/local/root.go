@@ -76,7 +76,7 @@ func (p *preparer) open(m bailey.Mount) (*os.File, error) {
 // lies in the home. The system's folders keep their owners, so that files
 // which only root may read stay unreadable.
 func (p *preparer) belongsToCaller(m bailey.Mount) bool {
-	return m.Writable || (p.cfg.Caller.Home != "" && sandbox.Within(m.Source, p.cfg.Caller.Home))
+	return m.Owned || (p.cfg.Caller.Home != "" && sandbox.Within(m.Source, p.cfg.Caller.Home))
 }
 
 func (p *preparer) idMap(source string) (*os.File, error) {
