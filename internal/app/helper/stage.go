@@ -14,6 +14,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/firstproc"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/ocispec"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -198,6 +199,9 @@ func skeleton(s *sandbox.Spec) error {
 			return err
 		}
 	}
+	if err := firstProcess(); err != nil {
+		return err
+	}
 	for _, t := range s.Tmpfs {
 		if err := os.MkdirAll(rootDir+t.Target, 0o755); err != nil {
 			return err
@@ -220,6 +224,19 @@ func skeleton(s *sandbox.Spec) error {
 		}
 	}
 	return nil
+}
+
+// firstProcess writes the program of the sandbox's first process.
+func firstProcess() error {
+	if firstproc.Image == "" {
+		return nil // bailey's own binary is mounted there
+	}
+	f, err := os.OpenFile(rootDir+sandbox.FirstPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return fmt.Errorf("write the first process: %w", err)
+	}
+	_, err = f.WriteString(firstproc.Image)
+	return errors.Join(err, f.Close())
 }
 
 // privateCopies puts the sandbox's own copies over the paths of the workspace

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/firstproc"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
@@ -61,7 +62,9 @@ type Exit struct {
 
 // Start makes a sandbox. On any error nothing of it is left.
 func Start(ctx context.Context, cfg Config) (*Sandbox, error) {
-	cfg.Spec.Mounts = append(cfg.Spec.Mounts, bailey.Mount{Source: cfg.Executable, Target: sandbox.FirstPath})
+	if firstproc.Image == "" { // else the helper writes the program that is embedded
+		cfg.Spec.Mounts = append(cfg.Spec.Mounts, bailey.Mount{Source: cfg.Executable, Target: sandbox.FirstPath})
+	}
 	if err := cfg.Spec.Validate(); err != nil {
 		return nil, err
 	}

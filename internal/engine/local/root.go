@@ -42,6 +42,15 @@ func UnusedID(id bailey.SandboxID) int {
 	return unusedBase + n
 }
 
+// proxyBit sets the proxy's id apart from its sandbox's.
+const proxyBit = 0x800000
+
+// ProxyID is the host id of a root caller's proxy whose sandbox has the id n.
+func ProxyID(n int) int { return n ^ proxyBit }
+
+// IsUnused reports whether n is of the range of UnusedID.
+func IsUnused(n int) bool { return n&^0xffffff == unusedBase }
+
 type owner struct{ uid, gid int }
 
 // preparer opens the sources of mounts with root's rights, so that the helper
