@@ -106,8 +106,13 @@ func TestAgents_StartInATerminal(t *testing.T) {
 				t.Errorf("bailey wrote into the agent's screen")
 			}
 			hungUp := time.Now()
-			_ = master.Close() // a hang-up, as when a window is closed
+			// A hang-up, as when a window is closed. Close alone would wait for
+			// the read that is under way.
+			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
 			_ = cmd.Wait()
+			_ = master.Close()
 			if took := time.Since(hungUp); took > 15*time.Second {
 				t.Errorf("it lived for %v after its terminal was gone", took)
 			}
