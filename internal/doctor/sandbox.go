@@ -1,0 +1,169 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/sandbox"
+)
+
+// airlockTarget is a name that nothing is ever asked of: no request is made.
+const airlockTarget = "bailey.invalid"
+
+// sandboxes starts what bailey run would start.
+func (d *Doctor) sandboxes(ctx context.Context) error {
+	dir, remove, err := d.cfg.Temp()
+	if err != nil {
+		return fmt.Errorf("make a workspace: %w", err)
+	}
+	d.begin("airlock")
+	err = d.whole(ctx, dir)
+	if err := errors.Join(err, remove()); err != nil {
+		return err
+	}
+	d.begin("workspace")
+	d.add("workspace", d.dirty(ctx))
+	return nil
+}
+
+// whole starts one with an airlock; if that fails one without, which tells
+// whether it was the airlock.
+func (d *Doctor) whole(ctx context.Context, dir string) error {
+	list, err := d.inspect(ctx, dir, []string{airlockTarget})
+	if err == nil {
+		d.add("airlock", Row{Status: OK, Detail: "network namespaces, veth and nftables: built and read back"})
+		d.booted(list)
+		return nil
+	}
+	d.begin("gvisor")
+	list, alone := d.inspect(ctx, dir, nil)
+	if alone != nil {
+		d.add("gvisor", failed(alone))
+		return nil
+	}
+	row := failed(err)
+	if row.Fix == "" || row.Fix == "see bailey doctor" {
+		row.Fix = "the kernel needs nf_tables, nft_redir, nft_reject and veth: sudo modprobe -a nf_tables nft_redir nft_reject_inet veth; without them only --net none works"
+	}
+	d.add("airlock", row)
+	d.booted(list)
+	return nil
+}
+
+func (d *Doctor) booted(found []posture.Deviation) {
+	d.add("gvisor", Row{Status: OK, Detail: "a sandbox was started and ended"})
+	d.add("posture", postureRow(found))
+}
+
+func failed(err error) Row {
+	r := Row{Status: Missing, Detail: err.Error()}
+	if e, ok := errors.AsType[*bailey.Error](err); ok {
+		r.Fix = e.Hint
+	}
+	return r
+}
+
+func postureRow(found []posture.Deviation) Row {
+	if len(found) == 0 {
+		return Row{Status: OK, Detail: "every process of the sandbox is what it must be"}
+	}
+	const most = 5
+	var lines []string
+	for i, d := range found {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %d more", len(found)-most))
+			break
+		}
+		lines = append(lines, d.String())
+	}
+	return Row{Status: Missing, Detail: strings.Join(lines, "; "), Fix: "please report this, with the output of bailey doctor --json"}
+}
+
+// inspect starts a sandbox that tells its own posture and compares all of it.
+func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) ([]posture.Deviation, error) {
+	sb, err := d.cfg.Start(ctx, Request{Dir: dir, Allow: allow, Command: []string{sandbox.FirstPath, posture.Arg}})
+	if err != nil {
+		return nil, err
+	}
+	inside, err := readReport(sb)
+	if err != nil {
+		_, _, ended := sb.Finish()
+		if ended != nil {
+			return nil, ended
+		}
+		return nil, err
+	}
+	list, err := posture.Reader{}.Run(d.cfg.PID)
+	code, stderr, ended := sb.Finish()
+	if err := errors.Join(err, ended); err != nil {
+		return nil, err
+	}
+	if code != 0 {
+		return nil, fmt.Errorf("the sandbox ended with code %d: %s", code, strings.TrimSpace(stderr))
+	}
+	c := Expectation{UID: d.cfg.UID, GID: d.cfg.GID, Net: len(allow) > 0, Workspace: dir, Writable: []string{dir}}
+	cfg, err := c.config(list, inside)
+	if err != nil {
+		return nil, err
+	}
+	return posture.Judge(append(list, inside.Self, inside.First), cfg), nil
+}
+
+// maxReport bounds what is read of a sandbox's posture: it comes from inside.
+const maxReport = 1 << 20
+
+func readReport(r io.Reader) (posture.Report, error) {
+	var report posture.Report
+	line, err := bufio.NewReader(io.LimitReader(r, maxReport)).ReadBytes('\n')
+	if err != nil {
+		return report, errNoReport
+	}
+	if err := json.Unmarshal(line, &report); err != nil {
+		return report, fmt.Errorf("%w: %w", errNoReport, err)
+	}
+	// What the sandbox says it is for decides nothing.
+	report.Self.Role, report.First.Role = posture.Command, posture.First
+	return report, nil
+}
+
+// dirty runs git inside a sandbox that can change nothing: the tree may be
+// hostile, and git on the host would run what it configures.
+func (d *Doctor) dirty(ctx context.Context) Row {
+	script := `git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { echo none; exit 0; }; git status --porcelain | head -n 1000 | wc -l`
+	sb, err := d.cfg.Start(ctx, Request{Dir: d.cfg.Dir, ReadOnly: true, Command: []string{"sh", "-c", script}})
+	if err != nil {
+		return unfit(err)
+	}
+	out, _ := io.ReadAll(io.LimitReader(sb, maxReport))
+	code, _, err := sb.Finish()
+	if err != nil {
+		return unfit(err)
+	}
+	answer := strings.TrimSpace(string(out))
+	switch {
+	case code != 0 || answer == "":
+		return Row{Status: Warn, Detail: fmt.Sprintf("git could not tell whether it has uncommitted changes (code %d)", code)}
+	case answer == "none":
+		return Row{Status: OK, Detail: d.cfg.Dir + " is no git checkout: nothing can bring back what an agent changes", Fix: "git init && git add -A && git commit"}
+	case answer == "0":
+		return Row{Status: OK, Detail: d.cfg.Dir + ": a clean git checkout"}
+	}
+	return Row{
+		Status: Warn, Detail: fmt.Sprintf("%s has uncommitted changes in %s files: they cannot be told from the agent's", d.cfg.Dir, answer),
+		Fix: "git commit or git stash before the run",
+	}
+}
+
+// unfit is a folder that may not be a workspace, or has no git to ask.
+func unfit(err error) Row {
+	r := failed(err)
+	r.Status = Warn
+	return r
+}
