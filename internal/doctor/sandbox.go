@@ -36,14 +36,14 @@ func (d *Doctor) sandboxes(ctx context.Context) error {
 // whole starts one with an airlock; if that fails one without, which tells
 // whether it was the airlock.
 func (d *Doctor) whole(ctx context.Context, dir string) error {
-	list, err := d.inspect(ctx, dir, []string{airlockTarget})
+	seen, err := d.inspect(ctx, dir, []string{airlockTarget})
 	if err == nil {
 		d.add("airlock", Row{Status: OK, Detail: "network namespaces, veth and nftables: built and read back"})
-		d.booted(list)
+		d.booted(seen)
 		return nil
 	}
 	d.begin("gvisor")
-	list, alone := d.inspect(ctx, dir, nil)
+	seen, alone := d.inspect(ctx, dir, nil)
 	if alone != nil {
 		d.add("gvisor", failed(alone))
 		return nil
@@ -53,13 +53,19 @@ func (d *Doctor) whole(ctx context.Context, dir string) error {
 		row.Fix = "the kernel needs nf_tables, nft_redir, nft_reject and veth: sudo modprobe -a nf_tables nft_redir nft_reject_inet veth; without them only --net none works"
 	}
 	d.add("airlock", row)
-	d.booted(list)
+	d.booted(seen)
 	return nil
 }
 
-func (d *Doctor) booted(found []posture.Deviation) {
+func (d *Doctor) booted(s comparison) {
 	d.add("gvisor", Row{Status: OK, Detail: "a sandbox was started and ended"})
-	d.add("posture", postureRow(found))
+	d.add("posture", s.row())
+}
+
+// comparison is what became of one sandbox's posture.
+type comparison struct {
+	processes []posture.Posture
+	found     []posture.Deviation
 }
 
 func failed(err error) Row {
@@ -70,15 +76,15 @@ func failed(err error) Row {
 	return r
 }
 
-func postureRow(found []posture.Deviation) Row {
-	if len(found) == 0 {
-		return Row{Status: OK, Detail: "every process of the sandbox is what it must be"}
+func (c comparison) row() Row {
+	if len(c.found) == 0 {
+		return Row{Status: OK, Detail: fmt.Sprintf("each of %d processes is what it must be%s", len(c.processes), c.hidden())}
 	}
 	const most = 5
 	var lines []string
-	for i, d := range found {
+	for i, d := range c.found {
 		if i == most {
-			lines = append(lines, fmt.Sprintf("and %d more", len(found)-most))
+			lines = append(lines, fmt.Sprintf("and %d more", len(c.found)-most))
 			break
 		}
 		lines = append(lines, d.String())
@@ -86,34 +92,51 @@ func postureRow(found []posture.Deviation) Row {
 	return Row{Status: Missing, Detail: strings.Join(lines, "; "), Fix: "please report this, with the output of bailey doctor --json"}
 }
 
+// hidden says what this user may not see: what cannot be read cannot be traced
+// either, but it has not been compared.
+func (c comparison) hidden() string {
+	var roles []string
+	for _, p := range c.processes {
+		if len(p.Hidden) > 0 && p.Role != posture.First {
+			roles = append(roles, string(p.Role))
+		}
+	}
+	if len(roles) == 0 {
+		return ""
+	}
+	return "; only root can see all of " + strings.Join(roles, ", ")
+}
+
 // inspect starts a sandbox that tells its own posture and compares all of it.
-func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) ([]posture.Deviation, error) {
+func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) (comparison, error) {
+	var none comparison
 	sb, err := d.cfg.Start(ctx, Request{Dir: dir, Allow: allow, Command: []string{sandbox.FirstPath, posture.Arg}})
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	inside, err := readReport(sb)
 	if err != nil {
 		_, _, ended := sb.Finish()
 		if ended != nil {
-			return nil, ended
+			return none, ended
 		}
-		return nil, err
+		return none, err
 	}
 	list, err := posture.Reader{}.Run(d.cfg.PID)
 	code, stderr, ended := sb.Finish()
 	if err := errors.Join(err, ended); err != nil {
-		return nil, err
+		return none, err
 	}
 	if code != 0 {
-		return nil, fmt.Errorf("the sandbox ended with code %d: %s", code, strings.TrimSpace(stderr))
+		return none, fmt.Errorf("the sandbox ended with code %d: %s", code, strings.TrimSpace(stderr))
 	}
 	c := Expectation{UID: d.cfg.UID, GID: d.cfg.GID, Net: len(allow) > 0, Workspace: dir, Writable: []string{dir}}
 	cfg, err := c.config(list, inside)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return posture.Judge(append(list, inside.Self, inside.First), cfg), nil
+	list = append(list, inside.Self, inside.First)
+	return comparison{processes: list, found: posture.Judge(list, cfg)}, nil
 }
 
 // maxReport bounds what is read of a sandbox's posture: it comes from inside.

@@ -98,16 +98,21 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// mounts lists what is in sight. The mounts of the caller's own namespace are
-// the host's and not listed: nothing is expected of them.
+// mounts lists what is in sight. The mounts of the reference's own namespace
+// are the host's and not listed for others: nothing is expected of them. They
+// are told by their numbers, which no two namespaces share.
 func (r Reader) mounts(p *Posture, reference int) error {
 	p.Mounts = []string{}
-	if p.Namespaces["mnt"] == "shared" && p.PID != reference {
-		return nil
-	}
 	list, err := r.mountinfo(p.PID)
 	if err != nil {
 		return err
+	}
+	ours, err := r.mountinfo(reference)
+	if err != nil {
+		return err
+	}
+	if p.PID != reference && len(list) > 0 && slices.ContainsFunc(ours, func(m mountLine) bool { return m.id == list[0].id }) {
+		return nil
 	}
 	own := ""
 	for _, m := range list {
