@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/sysinfo"
 	"github.com/bailey-dev/bailey/internal/terminal"
@@ -61,6 +62,11 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 	host, err := findHost(stdin, stdout, stderr)
 	if err != nil {
 		return fail(stderr, err)
+	}
+	if len(args) > 2 && args[1] == "run" {
+		// Its namespaces are made while the rest of the command line is read.
+		host.Helper = local.Launch(host.Caller())
+		defer host.Helper.Abandon()
 	}
 	return run1(ctx, args[1:], host)
 }

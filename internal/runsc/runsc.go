@@ -10,14 +10,25 @@ import (
 // names its own children "runsc-sandbox", "runsc-gofer" and so on.
 const Argv0 = "runsc"
 
+// WaitArgv0 is the name of a runtime that reads its arguments from ArgsFD,
+// separated by NUL bytes, when it has started; nothing means to go away.
+const WaitArgv0 = Argv0 + "-wait"
+
+// The descriptors of a runtime that is started so.
+const (
+	WireFD = 3 // the sandbox's end of the wire
+	ArgsFD = 4
+)
+
+// guestWireFD is the wire's number in the sandbox's first process.
+const guestWireFD = 3
+
 // Config is what differs from sandbox to sandbox.
 type Config struct {
 	ID       bailey.SandboxID
 	Root     string // state folder, on a tmpfs of the helper
 	Bundle   string // folder of config.json, on the same tmpfs
 	Net      bailey.NetMode
-	WireFD   int    // descriptor of this process given to the first process
-	GuestFD  int    // its number there
 	DebugLog string // folder for gVisor's own logs; empty for none
 }
 
@@ -52,6 +63,6 @@ func RunArgs(c Config) []string {
 	}
 	return append(args, "run",
 		"--bundle="+c.Bundle,
-		"--pass-fd="+strconv.Itoa(c.WireFD)+":"+strconv.Itoa(c.GuestFD),
+		"--pass-fd="+strconv.Itoa(WireFD)+":"+strconv.Itoa(guestWireFD),
 		string(c.ID))
 }

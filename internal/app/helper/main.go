@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -48,9 +49,8 @@ func Main() int {
 	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
 		return bailey.ExitBailey
 	}
-	for fd := local.ControlFD; fd < local.ExtraFD; fd++ {
-		unix.CloseOnExec(fd)
-	}
+	unix.CloseOnExec(local.ControlFD)
+	unix.CloseOnExec(local.WireFD)
 	control := os.NewFile(local.ControlFD, "control")
 	if err := run(control); err != nil {
 		report(control, failure(err))
@@ -84,94 +84,127 @@ func report(control *os.File, r local.Report, fds ...int) {
 }
 
 func run(control *os.File) error {
-	s, err := local.ReadSettings(control)
+	enrolled := make([]byte, 1)
+	if _, err := io.ReadFull(control, enrolled); err != nil {
+		return nil //nolint:nilerr // the parent has changed its mind
+	}
+	// gVisor's program takes as long to start as all that follows here; it waits
+	// for its arguments.
+	g, err := launch()
+	if err != nil {
+		return layerError("gvisor", err, "")
+	}
+	s, files, err := local.ReadSettings(control)
 	if err != nil {
 		return err
 	}
-	sources, err := pin(s)
+	proxy, err := prepare(s, files)
 	if err != nil {
-		return layerError("mounts", err, "")
-	}
-	st, err := stage(s, sources)
-	if err != nil {
-		if _, ok := errors.AsType[*layer](err); ok {
-			return err
-		}
-		return layerError("file system", err, "")
-	}
-	proxy, err := network(s, st)
-	if err != nil {
-		return layerError("airlock", err, "")
+		return err
 	}
 	defer runtime.KeepAlive(proxy) // the proxy serves until this process's end of its socket is gone
-	st.FileBytes = s.Spec.Limits.DiskBytes
-	if err := writeBundle(s, st); err != nil {
-		return err
+	return g.run(control, s)
+}
+
+// prepare makes everything that gVisor is to find.
+func prepare(s *local.Settings, files []*os.File) (*os.File, error) {
+	sources, err := pin(s, files)
+	if err != nil {
+		return nil, layerError("mounts", err, "")
 	}
-	return start(control, s, st)
+	st, err := stage(s, sources)
+	if _, ok := errors.AsType[*layer](err); ok {
+		return nil, err
+	}
+	if err != nil {
+		return nil, layerError("file system", err, "")
+	}
+	var proxy *os.File
+	if s.Spec.Net != bailey.NetNone {
+		if !s.Proxy {
+			return nil, errors.New("a network mode without a proxy")
+		}
+		proxy = files[0]
+		if err := network(proxy, st); err != nil {
+			return nil, layerError("airlock", err, "")
+		}
+	}
+	st.FileBytes = s.Spec.Limits.DiskBytes
+	return proxy, writeBundle(s, st)
 }
 
 // network builds the airlock, hands its listeners to the proxy, and leaves
 // the sandbox's namespace where gVisor finds it.
-func network(s *local.Settings, st *ocispec.Staged) (*os.File, error) {
-	if s.Spec.Net == bailey.NetNone {
-		return nil, nil
-	}
-	if !s.Proxy {
-		return nil, errors.New("a network mode without a proxy")
-	}
-	unix.CloseOnExec(local.ExtraFD)
+func network(proxy *os.File, st *ocispec.Staged) error {
 	lock, err := airlock.Build(airlock.Config{})
+	if err != nil {
+		return err
+	}
+	if err := fdpass.SendListeners(proxy, lock.TCP, lock.DNSUDP, lock.DNSTCP); err != nil {
+		return fmt.Errorf("hand listeners to the proxy: %w", errors.Join(err, lock.Close()))
+	}
+	st.NetworkNS, err = netnsPath(lock.Sandbox)
+	return errors.Join(err, lock.Close())
+}
+
+// gvisor is gVisor's program, started and waiting for its arguments.
+type gvisor struct {
+	cmd  *exec.Cmd
+	args *os.File
+	log  *tail
+}
+
+func launch() (*gvisor, error) {
+	g := &gvisor{log: &tail{max: 16 << 10}}
+	null, err := os.Open("/dev/null")
 	if err != nil {
 		return nil, err
 	}
-	proxy := os.NewFile(local.ExtraFD, "proxy")
-	if err := fdpass.SendListeners(proxy, lock.TCP, lock.DNSUDP, lock.DNSTCP); err != nil {
-		return nil, fmt.Errorf("hand listeners to the proxy: %w", err)
-	}
-	st.NetworkNS, err = netnsPath(lock.Sandbox)
-	return proxy, errors.Join(err, lock.Close())
-}
-
-// start runs gVisor and waits for its end, or for the parent to let go.
-func start(control *os.File, s *local.Settings, st *ocispec.Staged) error {
-	log := &tail{max: 16 << 10}
-	cfg := runsc.Config{
-		ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net,
-		WireFD: 3, GuestFD: 3,
-	}
-	if s.DebugDir != "" {
-		cfg.DebugLog = debugDir
-	}
-	null, err := os.Open("/dev/null")
+	argsOut, argsIn, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("make pipe: %w", err)
 	}
 	wire := os.NewFile(local.WireFD, "wire")
-	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: runsc.RunArgs(cfg), Env: []string{}, Dir: "/",
-		Stdin: null, Stdout: log, Stderr: log,
-		ExtraFiles:  []*os.File{wire},
+	g.args = argsIn
+	g.cmd = &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
+		Stdin: null, Stdout: g.log, Stderr: g.log,
+		ExtraFiles:  []*os.File{wire, argsOut}, // runsc.WireFD, runsc.ArgsFD
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		WaitDelay:   stopGrace,
 	}
-	if err := cmd.Start(); err != nil {
+	if err := g.cmd.Start(); err != nil {
+		return nil, err
+	}
+	// The parent's end of the wire must see the end of the sandbox.
+	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close())
+}
+
+// run lets gVisor go and waits for its end, or for the parent to let go.
+func (g *gvisor) run(control *os.File, s *local.Settings) error {
+	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net}
+	if s.DebugDir != "" {
+		cfg.DebugLog = debugDir
+	}
+	_, err := g.args.WriteString(strings.Join(runsc.RunArgs(cfg), "\x00"))
+	if err := errors.Join(err, g.args.Close()); err != nil {
 		return layerError("gvisor", err, "")
 	}
-	_ = null.Close()
-	_ = wire.Close() // the parent's end must see the end of the sandbox
-	private := openPrivate(s)
-	report(control, local.Report{Event: local.Started}, private...)
-	go watchParent(control, cmd.Process)
-	if err := errors.Join(userns.DropAll(), harden.Undumpable()); err != nil {
+	report(control, local.Report{Event: local.Started}, openPrivate(s)...)
+	go watchParent(control, g.cmd.Process)
+	if err := userns.DropAll(); err != nil {
 		return err
 	}
-	err = cmd.Wait()
-	r := local.Report{Event: local.Exited, Log: log.String()}
+	return g.wait(control)
+}
+
+func (g *gvisor) wait(control *os.File) error {
+	err := g.cmd.Wait()
+	r := local.Report{Event: local.Exited, Log: g.log.String()}
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		r.Message = err.Error()
 	}
-	r.Code = cmd.ProcessState.ExitCode()
+	r.Code = g.cmd.ProcessState.ExitCode()
 	report(control, r)
 	return nil
 }

@@ -37,12 +37,11 @@ const (
 )
 
 // pin opens every source before anything is covered, each exactly once.
-func pin(s *local.Settings) ([]*os.File, error) {
+func pin(s *local.Settings, given []*os.File) ([]*os.File, error) {
 	files := make([]*os.File, len(s.Spec.Mounts))
 	for i, m := range s.Spec.Mounts {
-		if fd := s.MountFDs[i]; fd >= 0 {
-			files[i] = os.NewFile(uintptr(fd), m.Source)
-			unix.CloseOnExec(fd)
+		if k := s.MountFDs[i]; k >= 0 {
+			files[i] = given[k]
 			continue
 		}
 		f, err := mount.Clone(m.Source)

@@ -62,7 +62,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
-	p.spec = sandbox.Spec{ID: bailey.NewSandboxID(), Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
+	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	if p.name, err = sandboxName(r.Name, ws.Path, p.spec.ID); err != nil {
 		return nil, err
 	}

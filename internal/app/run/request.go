@@ -8,7 +8,9 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/rootfs"
 )
 
 // Request is one `bailey run`, as asked for.
@@ -41,8 +43,15 @@ type Host struct {
 	Stdout     *os.File
 	Stderr     *os.File
 	CPUs       int
-	Memory     int64  // bytes of RAM
-	DebugDir   string // where gVisor's own logs go; empty for none
+	Memory     int64          // bytes of RAM
+	Helper     *local.Pending // launched already; nil to launch one
+	DebugDir   string         // where gVisor's own logs go; empty for none
+}
+
+// Caller is the host's identity as the engine wants it.
+func (h Host) Caller() local.Caller {
+	uid, gid := rootfs.InsideIDs(h.UID, h.GID)
+	return local.Caller{UID: h.UID, GID: h.GID, Home: h.Home, Inside: local.IDs{UID: uid, GID: gid}}
 }
 
 // buildPolicy turns flags and the agent's own rules into a policy.

@@ -24,6 +24,10 @@ const Runtime = "gvisor"
 // returns the exit code of `bailey run`; an error means that bailey failed
 // and nothing of the sandbox is left.
 func Run(ctx context.Context, h Host, r Request) (int, error) {
+	if h.Helper == nil {
+		h.Helper = local.Launch(h.Caller())
+	}
+	defer h.Helper.Abandon()
 	p, err := makePlan(h, &r)
 	if err != nil {
 		return 0, err
@@ -120,14 +124,13 @@ func (u *running) startSandbox(ctx context.Context) error {
 	u.out.event(bailey.Event{Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command})
 	cfg := local.Config{
 		Spec: u.plan.spec, Executable: u.host.Executable,
-		Caller:   local.Caller{UID: u.host.UID, GID: u.host.GID, Home: u.host.Home},
 		Enroll:   u.limits.enroll,
 		DebugDir: u.host.DebugDir,
 	}
 	if u.proxy != nil {
 		cfg.Proxy = u.proxy.Sandbox
 	}
-	sb, err := local.Start(ctx, cfg)
+	sb, err := u.host.Helper.Start(ctx, cfg)
 	if u.proxy != nil {
 		err = errors.Join(err, u.proxy.Sandbox.Close())
 	}

@@ -27,7 +27,6 @@ const startTimeout = 20 * time.Second
 type Config struct {
 	Spec       sandbox.Spec
 	Executable string              // host path of this binary
-	Caller     Caller              // who owns what the sandbox writes
 	Proxy      *os.File            // the proxy's socket for listeners; nil in mode none
 	Enroll     func(pid int) error // puts the helper into its limits before it does anything
 	DebugDir   string              // writable folder of the host for gVisor's logs; empty for none
@@ -37,7 +36,11 @@ type Config struct {
 type Caller struct {
 	UID, GID int
 	Home     string
+	Inside   IDs // what it is in the sandbox
 }
+
+// IDs are a user and a group.
+type IDs struct{ UID, GID int }
 
 // Sandbox is one that runs. Close ends it.
 type Sandbox struct {
@@ -60,45 +63,91 @@ type Exit struct {
 	Message string // why the helper failed, if it did
 }
 
-// Start makes a sandbox. On any error nothing of it is left.
-func Start(ctx context.Context, cfg Config) (*Sandbox, error) {
-	if firstproc.Image == "" { // else the helper writes the program that is embedded
-		cfg.Spec.Mounts = append(cfg.Spec.Mounts, bailey.Mount{Source: cfg.Executable, Target: sandbox.FirstPath})
-	}
-	if err := cfg.Spec.Validate(); err != nil {
-		return nil, err
-	}
-	var cl cleanup
-	defer cl.run()
+// Pending is a helper that has its namespaces, and waits to be told what to
+// make in them. Making the namespaces and starting a program takes as long as
+// deciding what to run; so a caller that is going to start a sandbox launches
+// the helper first.
+type Pending struct {
+	ID     bailey.SandboxID
+	caller Caller
+	sb     *Sandbox
+	err    error // why there is no helper
+}
+
+// Launch starts the helper of one sandbox. A failure is kept and returned by
+// Start, where there is more to say about it.
+func Launch(caller Caller) *Pending {
+	p := &Pending{ID: bailey.NewSandboxID(), caller: caller}
 	ours, theirs, err := socketpair("control")
 	if err != nil {
-		return nil, err
+		p.err = err
+		return p
 	}
-	cl.add(theirs)
+	defer theirs.Close() //nolint:errcheck // the helper has its own
 	wire, guest, err := socketpair("wire")
 	if err != nil {
-		return nil, errors.Join(err, ours.Close())
+		p.err = errors.Join(err, ours.Close())
+		return p
 	}
-	cl.add(guest)
-	sb := &Sandbox{Wire: wire, control: ours, exited: make(chan struct{}), closed: sync.OnceValue(ours.Close)}
-	settings, files, err := prepare(&cfg, &cl)
-	if err != nil {
-		return nil, errors.Join(err, ours.Close(), wire.Close())
+	defer guest.Close() //nolint:errcheck // the helper has its own
+	p.sb = &Sandbox{Wire: wire, control: ours, exited: make(chan struct{}), closed: sync.OnceValue(ours.Close)}
+	if err := p.sb.launch(namespaces(p), []*os.File{theirs, guest}); err != nil {
+		p.err = errors.Join(err, ours.Close(), wire.Close())
+		p.sb = nil
 	}
-	if err := sb.launch(cfg, append([]*os.File{theirs, guest}, files...)); err != nil {
-		return nil, errors.Join(err, ours.Close(), wire.Close())
+	return p
+}
+
+// Abandon ends a helper that is not going to be used. It does nothing after a
+// Start.
+func (p *Pending) Abandon() {
+	if p.sb != nil {
+		_ = p.sb.Close()
+		_ = p.sb.Wire.Close()
+		p.sb = nil
 	}
-	if err := sb.begin(ctx, cfg, settings); err != nil {
-		sb.Kill()
-		<-sb.exited
-		return nil, errors.Join(err, ours.Close(), wire.Close())
+}
+
+// Start makes the sandbox. On any error nothing of it is left.
+func (p *Pending) Start(ctx context.Context, cfg Config) (*Sandbox, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	sb := p.sb
+	p.sb = nil
+	if err := sb.make(ctx, p, cfg); err != nil {
+		return nil, errors.Join(err, sb.Close(), sb.Wire.Close())
 	}
 	return sb, nil
 }
 
+func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
+	if firstproc.Image == "" { // else the helper writes the program that is embedded
+		cfg.Spec.Mounts = append(cfg.Spec.Mounts, bailey.Mount{Source: cfg.Executable, Target: sandbox.FirstPath})
+	}
+	if err := cfg.Spec.Validate(); err != nil {
+		return err
+	}
+	if cfg.Enroll != nil {
+		if err := cfg.Enroll(sb.Pid); err != nil {
+			return err
+		}
+	}
+	if _, err := sb.control.Write([]byte{Enrolled}); err != nil {
+		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
+	}
+	var cl cleanup
+	defer cl.run()
+	settings, files, err := prepare(p, &cfg, &cl)
+	if err != nil {
+		return err
+	}
+	return sb.begin(ctx, settings, files)
+}
+
 // prepare turns the specification into settings and the descriptors that go
-// with them, in the order of ExtraFD.
-func prepare(cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
+// with them.
+func prepare(p *Pending, cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
 	s := &Settings{Spec: cfg.Spec, DebugDir: cfg.DebugDir, MountFDs: make([]int, len(cfg.Spec.Mounts))}
 	var files []*os.File
 	if cfg.Proxy != nil {
@@ -108,20 +157,20 @@ func prepare(cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
 	for i := range s.MountFDs {
 		s.MountFDs[i] = -1
 	}
-	if cfg.Caller.UID != 0 {
+	if p.caller.UID != 0 {
 		return s, files, nil
 	}
-	p := preparer{cfg: cfg, maps: map[owner]*os.File{}}
+	prep := preparer{pending: p, maps: map[owner]*os.File{}}
 	for i, m := range cfg.Spec.Mounts {
-		f, err := p.open(m)
+		f, err := prep.open(m)
 		if err != nil {
 			return nil, nil, err
 		}
 		cl.add(f)
-		s.MountFDs[i] = ExtraFD + len(files)
+		s.MountFDs[i] = len(files)
 		files = append(files, f)
 	}
-	for _, f := range p.maps {
+	for _, f := range prep.maps {
 		cl.add(f)
 	}
 	return s, files, nil
@@ -129,10 +178,10 @@ func prepare(cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
 
 // launch starts the helper in its namespaces. The thread that does it lives
 // as long as the helper: the kernel ties the parent-death signal to it.
-func (sb *Sandbox) launch(cfg Config, files []*os.File) error {
+func (sb *Sandbox) launch(sys *syscall.SysProcAttr, files []*os.File) error {
 	attr := &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: append([]*os.File{nil, nil, nil}, files...),
-		Sys: namespaces(cfg),
+		Sys: sys,
 	}
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
@@ -156,9 +205,9 @@ func (sb *Sandbox) launch(cfg Config, files []*os.File) error {
 	return <-started
 }
 
-func namespaces(cfg Config) *syscall.SysProcAttr {
-	in := cfg.Spec
-	out := hostIDs(cfg)
+func namespaces(p *Pending) *syscall.SysProcAttr {
+	in := p.caller.Inside
+	out := p.hostIDs()
 	attr := &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
 			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
@@ -168,7 +217,7 @@ func namespaces(cfg Config) *syscall.SysProcAttr {
 		Pdeathsig:   syscall.SIGKILL,
 		Setsid:      true,
 	}
-	if cfg.Caller.UID == 0 {
+	if p.caller.UID == 0 {
 		attr.GidMappingsEnableSetgroups = true
 		attr.Credential = &syscall.Credential{Uid: uint32(in.UID), Gid: uint32(in.GID)}
 	}
@@ -187,16 +236,11 @@ func startError(err error) error {
 	return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace: "+what, err, fix)
 }
 
-// begin puts the helper into its limits, tells it what to make, and waits
-// until it says that gVisor runs.
-func (sb *Sandbox) begin(ctx context.Context, cfg Config, s *Settings) error {
-	if cfg.Enroll != nil {
-		if err := cfg.Enroll(sb.Pid); err != nil {
-			return err
-		}
-	}
-	if err := WriteSettings(sb.control, s); err != nil {
-		return fmt.Errorf("send settings to the helper: %w", err)
+// begin tells the helper what to make, and waits until it says that gVisor
+// runs.
+func (sb *Sandbox) begin(ctx context.Context, s *Settings, files []*os.File) error {
+	if err := WriteSettings(sb.control, s, files); err != nil {
+		return err
 	}
 	type answer struct {
 		report Report
@@ -293,6 +337,19 @@ func readReport(f *os.File) (Report, []int, error) {
 		}
 	}
 	return r, fds, json.Unmarshal(buf[:n], &r)
+}
+
+// send sends one message with descriptors.
+func send(f *os.File, msg, rights []byte) (err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	ctlErr := c.Write(func(fd uintptr) bool {
+		err = unix.Sendmsg(int(fd), msg, rights, nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return errors.Join(ctlErr, err)
 }
 
 func recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
@@ -19,18 +22,23 @@ const HelperArgv0 = "bailey-helper"
 const (
 	ControlFD = 3 // Unix stream socket to the parent
 	WireFD    = 4 // the sandbox's end of the wire
-	ExtraFD   = 5 // the proxy's socket if Settings.Proxy, then the prepared mounts
 )
+
+// Enrolled is the one byte that the parent sends when the helper is under its
+// limits: from then on it may start processes. Settings follow.
+const Enrolled = 'e'
 
 // maxSettings bounds the document that the parent sends. Private copies of a
 // repository's hooks travel in it.
 const maxSettings = 64 << 20
 
 // Settings is what the parent tells the helper, once, over the control socket.
+// Descriptors travel with it: the proxy's socket if there is a proxy, then the
+// prepared mounts.
 type Settings struct {
 	Spec     sandbox.Spec `json:"spec"`
 	Proxy    bool         `json:"proxy"`     // a proxy waits for listeners
-	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: a descriptor, or -1 to open Source here
+	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: an index into the descriptors, or -1 to open Source here
 	DebugDir string       `json:"debug_dir"` // a folder of the host for gVisor's own logs; empty for none
 }
 
@@ -52,8 +60,8 @@ const (
 	Exited  = "exited"  // gVisor ended
 )
 
-// WriteSettings sends s, length first.
-func WriteSettings(w io.Writer, s *Settings) error {
+// WriteSettings sends s, length first, and the files.
+func WriteSettings(control *os.File, s *Settings, files []*os.File) error {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("encode helper settings: %w", err)
@@ -61,18 +69,76 @@ func WriteSettings(w io.Writer, s *Settings) error {
 	if len(b) > maxSettings {
 		return fmt.Errorf("helper settings: %d bytes, at most %d", len(b), maxSettings)
 	}
-	msg := binary.BigEndian.AppendUint32(make([]byte, 0, len(b)+4), uint32(len(b)))
-	_, err = w.Write(append(msg, b...))
-	return err
+	if len(files) > maxFiles {
+		return fmt.Errorf("helper settings: %d descriptors, at most %d", len(files), maxFiles)
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(b))) //nolint:gosec // bounded by maxSettings
+	if err := send(control, head, unix.UnixRights(fds...)); err != nil {
+		return fmt.Errorf("send helper settings: %w", err)
+	}
+	if _, err := control.Write(b); err != nil {
+		return fmt.Errorf("send helper settings: %w", err)
+	}
+	return nil
 }
 
+// maxFiles is how many descriptors fit in one message (SCM_MAX_FD, unix(7)).
+const maxFiles = 253
+
 // ReadSettings reads and checks what WriteSettings sent.
-func ReadSettings(r io.Reader) (*Settings, error) {
-	var n [4]byte
-	if _, err := io.ReadFull(r, n[:]); err != nil {
-		return nil, fmt.Errorf("read helper settings: %w", err)
+func ReadSettings(control *os.File) (*Settings, []*os.File, error) {
+	head := make([]byte, 4)
+	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
+	n, oobn, err := recv(control, head, oob)
+	if err != nil || n == 0 {
+		return nil, nil, fmt.Errorf("read helper settings: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
-	size := binary.BigEndian.Uint32(n[:])
+	if _, err := io.ReadFull(control, head[n:]); err != nil {
+		return nil, nil, fmt.Errorf("read helper settings: %w", err)
+	}
+	files := received(oob[:oobn])
+	s, err := decodeSettings(control, binary.BigEndian.Uint32(head))
+	if err != nil {
+		return nil, nil, err
+	}
+	want := 0
+	if s.Proxy {
+		want = 1
+	}
+	for _, i := range s.MountFDs {
+		if i >= len(files) {
+			return nil, nil, fmt.Errorf("helper settings: descriptor %d of %d", i, len(files))
+		}
+	}
+	if len(files) < want {
+		return nil, nil, errors.New("helper settings: no socket of the proxy")
+	}
+	return s, files, nil
+}
+
+func received(oob []byte) []*os.File {
+	var files []*os.File
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "from parent")) //nolint:gosec // a descriptor
+		}
+	}
+	return files
+}
+
+func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 	if size > maxSettings {
 		return nil, errors.New("helper settings: too long")
 	}

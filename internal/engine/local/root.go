@@ -21,15 +21,13 @@ import (
 // subordinate id files give out (systemd's UIDS-GIDS page; login.defs).
 const unusedBase = 0x70000000
 
-type ids struct{ UID, GID int }
-
 // hostIDs are the ids of the sandbox's processes on the host.
-func hostIDs(cfg Config) ids {
-	if cfg.Caller.UID != 0 {
-		return ids{cfg.Caller.UID, cfg.Caller.GID}
+func (p *Pending) hostIDs() IDs {
+	if p.caller.UID != 0 {
+		return IDs{p.caller.UID, p.caller.GID}
 	}
-	n := UnusedID(cfg.Spec.ID)
-	return ids{n, n}
+	n := UnusedID(p.ID)
+	return IDs{n, n}
 }
 
 // UnusedID is the host id of a root caller's sandbox: 24 bits of its random
@@ -56,8 +54,8 @@ type owner struct{ uid, gid int }
 // preparer opens the sources of mounts with root's rights, so that the helper
 // need not reach them.
 type preparer struct {
-	cfg  *Config
-	maps map[owner]*os.File
+	pending *Pending
+	maps    map[owner]*os.File
 }
 
 func (p *preparer) open(m bailey.Mount) (*os.File, error) {
@@ -85,7 +83,7 @@ func (p *preparer) open(m bailey.Mount) (*os.File, error) {
 // lies in the home. The system's folders keep their owners, so that files
 // which only root may read stay unreadable.
 func (p *preparer) belongsToCaller(m bailey.Mount) bool {
-	return m.Owned || (p.cfg.Caller.Home != "" && sandbox.Within(m.Source, p.cfg.Caller.Home))
+	return m.Owned || (p.pending.caller.Home != "" && sandbox.Within(m.Source, p.pending.caller.Home))
 }
 
 func (p *preparer) idMap(source string) (*os.File, error) {
@@ -97,7 +95,7 @@ func (p *preparer) idMap(source string) (*os.File, error) {
 	if f, ok := p.maps[o]; ok {
 		return f, nil
 	}
-	seen := hostIDs(*p.cfg)
+	seen := p.pending.hostIDs()
 	f, err := userns.MapFD(o.uid, seen.UID, o.gid, seen.GID)
 	if err != nil {
 		return nil, err

@@ -4,15 +4,24 @@
 package embedded
 
 import (
+	"io"
+	"os"
+	"strings"
+
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
+
+	"github.com/bailey-dev/bailey/internal/runsc"
 )
 
 // Main runs gVisor's command line with the process's own arguments. It does
 // not return. Boot, Gofer and Umount are started by gVisor itself.
 func Main() {
+	if os.Args[0] == runsc.WaitArgv0 {
+		awaitArgs()
+	}
 	userNamespace()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
@@ -20,4 +29,15 @@ func Main() {
 		new(sentrycmd.Boot):   "internal",
 		new(sentrycmd.Umount): "internal",
 	}, nil)
+}
+
+// awaitArgs replaces the process's arguments by those that come on
+// runsc.ArgsFD; it ends the process if none do.
+func awaitArgs() {
+	f := os.NewFile(runsc.ArgsFD, "arguments")
+	b, err := io.ReadAll(f)
+	if err != nil || len(b) == 0 || f.Close() != nil {
+		os.Exit(1)
+	}
+	os.Args = strings.Split(string(b), "\x00")
 }
