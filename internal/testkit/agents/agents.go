@@ -39,7 +39,7 @@ func Bin(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("agents: %v", err)
 	}
-	if err := ensure(tb.Context(), dir); err != nil {
+	if err := Install(tb.Context(), dir); err != nil {
 		tb.Fatalf("agents: %v", err)
 	}
 	return filepath.Join(dir, "node_modules", ".bin")
@@ -64,9 +64,11 @@ func folder() (string, error) {
 	return filepath.Join(cache, "bailey", "test-agents"), nil
 }
 
-// ensure installs what is not at its pinned version. The lock is the kernel's
-// on a file, so it is free again however its holder ends.
-func ensure(ctx context.Context, dir string) error {
+// Install makes sure that a folder has everything at its pinned version, by
+// npm if it has not. Any number of processes may call it at once: one installs.
+// The lock is the kernel's on a file, so it is free again however its holder
+// ends.
+func Install(ctx context.Context, dir string) error {
 	if missing(dir) == "" {
 		return nil
 	}
