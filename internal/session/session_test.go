@@ -130,6 +130,18 @@ func TestRun_ClosedOutputEndsTheCommand(t *testing.T) {
 	if err != nil || res.Signal != syscall.SIGPIPE {
 		t.Errorf("%v, %v", res.Exit, err)
 	}
+	t.Run("its own standard output", func(t *testing.T) {
+		cmd, errs, out := runCLI(t, "yes")
+		buf := make([]byte, 3)
+		if _, err := io.ReadFull(out, buf); err != nil {
+			t.Fatal(err, errs)
+		}
+		_ = out.(io.Closer).Close()
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 141 {
+			t.Errorf("code %d, err %q", code, errs)
+		}
+	})
 	t.Run("full disk is told", func(t *testing.T) {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {

@@ -243,6 +243,17 @@ func (y *yard) family(t *testing.T) map[int]string {
 	return found
 }
 
+// only reports whether sandboxd has one descendant, of that name.
+func (y *yard) only(t *testing.T, name string) bool {
+	t.Helper()
+	family := y.family(t)
+	for pid := range family {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		return err == nil && len(family) == 1 && string(comm) == name+"\n"
+	}
+	return false
+}
+
 // within waits until ok holds.
 func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()

@@ -163,12 +163,16 @@ func TestSandboxd_CarriesLargeOutputAndInput(t *testing.T) {
 func TestSandboxd_SlowReaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	y := startYard(t, "sandboxd")
-	j := y.sh(t, "head -c 600000 /dev/zero; sleep 30 >&- 2>&- & exit 3").started()
-	// The command has ended and waits behind the window while nobody reads;
-	// far longer than the time after its end that a silent output gets.
+	// What fits between the command and a host that does not read: the window
+	// of the wire with a frame in the pump's hand, and most of the pipe. The
+	// process in the background holds the pipe open.
+	const size = 256<<10 + 40<<10
+	j := y.sh(t, fmt.Sprintf("head -c %d /dev/zero; sleep 30 & exit 3", size)).started()
+	within(t, 30*time.Second, "only sleep is left", func() bool { return y.only(t, "sleep") })
+	// Far longer than a silent output is waited for.
 	time.Sleep(700 * time.Millisecond) // the passing of time is what is tested
-	if exit := j.wait(); exit.Code != 3 || j.out.Len() != 600000 {
-		t.Errorf("exit %v with %d bytes, want 3 with 600000", exit, j.out.Len())
+	if exit := j.wait(); exit.Code != 3 || j.out.Len() != size {
+		t.Errorf("exit %v with %d bytes, want 3 with %d", exit, j.out.Len(), size)
 	}
 }
 
