@@ -15,6 +15,7 @@ import (
 // (runsc/specutils/seccomp). Calls that programs probe for must answer ENOSYS,
 // or they give up instead of falling back; a "trace" action does that as long
 // as no tracer has asked for seccomp stops, so the filter also forbids asking.
+// Debuggers work all the same; what stops at every call (strace) does not.
 func Seccomp() *specs.LinuxSeccomp {
 	calls := []specs.LinuxSyscall{
 		{Action: specs.ActTrace, Names: []string{
@@ -43,6 +44,12 @@ func Seccomp() *specs.LinuxSeccomp {
 	// Typing into the terminal one is attached to, and the console's paste.
 	for _, request := range []uint64{tiocsti, tioclinux} {
 		calls = append(calls, deny("ioctl", equal(1, request)))
+	}
+	// gVisor looks at a call before its tracer does and not again afterwards
+	// (pkg/sentry/kernel/task_syscall.go), so a tracer that stops at calls could
+	// put any other in the place of the one that was looked at.
+	for _, request := range []uint64{ptraceSyscall, ptraceSysemu, ptraceSysemuStep} {
+		calls = append(calls, deny("ptrace", equal(0, request)))
 	}
 	for _, request := range []uint64{ptraceSetOptions, ptraceSeize} {
 		calls = append(calls, deny("ptrace", equal(0, request), masked(3, ptraceOTraceSeccomp)))
@@ -105,6 +112,9 @@ const (
 	tiocsti   = 0x5412
 	tioclinux = 0x541c
 
+	ptraceSyscall       = 24
+	ptraceSysemu        = 31
+	ptraceSysemuStep    = 32
 	ptraceSetOptions    = 0x4200
 	ptraceSeize         = 0x4206
 	ptraceOTraceSeccomp = 0x80
