@@ -265,10 +265,10 @@ func TestObserve_ReadsAPrivateCopyAndNothingElse(t *testing.T) {
 func TestNewGitDirs_FindsWhatARunMade(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, yard(t))
-	for _, name := range []string{"old", "touched", "hooked", "quiet"} {
+	for _, name := range []string{"old", "a/b/touched", "a/b/hooked", "quiet"} {
 		repository(t, dir+"/vendor/"+name)
 	}
-	write(t, dir+"/vendor/hooked/.git/hooks/pre-commit", "#!/bin/sh\n")
+	write(t, dir+"/vendor/a/b/hooked/.git/hooks/pre-commit", "#!/bin/sh\n")
 	git(t, dir, "clone", "-q", "--bare", "vendor/old", "old-bare")
 	write(t, dir+"/pointer/.git", "gitdir: ../vendor/old/.git\n")
 	write(t, dir+"/moved/.git", "gitdir: ../vendor/old/.git\n")
@@ -295,8 +295,8 @@ func TestNewGitDirs_FindsWhatARunMade(t *testing.T) {
 
 	git(t, dir, "init", "-q", "new")
 	git(t, dir, "init", "-q", "--bare", "a/b/new-bare")
-	git(t, dir+"/vendor/touched", "config", "core.fsmonitor", "x")
-	write(t, dir+"/vendor/hooked/.git/hooks/pre-commit", "#!/bin/sh\ntouch /tmp/x\n")
+	git(t, dir+"/vendor/a/b/touched", "config", "core.fsmonitor", "x")
+	write(t, dir+"/vendor/a/b/hooked/.git/hooks/pre-commit", "#!/bin/sh\ntouch /tmp/x\n")
 	write(t, dir+"/made/.git", "gitdir: x\n")
 	if err := os.Rename(dir+"/moved/.git", dir+"/vendor/.git"); err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestNewGitDirs_FindsWhatARunMade(t *testing.T) {
 	link(t, "vendor", dir+"/loop")
 	want := []string{
 		"a/b/new-bare: is a bare git repository made", "made/.git: was made or changed", "new/.git: was made",
-		"vendor/.git: was made or changed", "vendor/hooked/.git: has a hook changed", "vendor/touched/.git: has its config changed",
+		"vendor/.git: was made or changed", "vendor/a/b/hooked/.git: has a hook changed", "vendor/a/b/touched/.git: has its config changed",
 	}
 	if diff := cmp.Diff(want, find()); diff != "" {
 		t.Error(diff)

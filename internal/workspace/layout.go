@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gitdata"
@@ -13,6 +14,10 @@ import (
 // maxParts is how many submodules, and how many linked work trees, are
 // guarded one by one. With more, their folder is read-only as a whole.
 const maxParts = 64
+
+// maxNested is how many other repositories in the tree are guarded. Each makes
+// the start a little longer.
+const maxNested = 16
 
 // layout fills a Workspace with what its git layout asks for.
 type layout struct {
@@ -35,8 +40,16 @@ func (l *layout) note(format string, args ...any) {
 	l.w.Notes = append(l.w.Notes, fmt.Sprintf(format, args...))
 }
 
-// git looks at the workspace's .git and guards what it finds.
+// git guards the workspace's own repository, then others that lie in it.
 func (l *layout) git() error {
+	if err := l.own(); err != nil {
+		return err
+	}
+	return l.nested()
+}
+
+// own looks at the workspace's .git and guards what it finds.
+func (l *layout) own() error {
 	dot := filepath.Join(l.w.Path, ".git")
 	repo, err := gitdata.Find(l.w.Path)
 	if err != nil {
@@ -267,6 +280,44 @@ func (l *layout) embedded() error {
 		l.w.SafeDirs = append(l.w.SafeDirs, filepath.Join(l.w.Path, filepath.Dir(rel)))
 	}
 	return nil
+}
+
+// nested guards repositories in the tree that nothing names, as far as a
+// bounded look finds them; NewGitDirs finds what was done to others. One that
+// cannot be guarded is none of the user's business here and refuses nothing.
+func (l *layout) nested() error {
+	if l.request.ReadOnly {
+		return nil
+	}
+	found, err := gitdata.Nested(l.w.Path, maxNested)
+	if err != nil {
+		return fmt.Errorf("look for repositories: %w", err)
+	}
+	for _, rel := range found {
+		worktree := filepath.Join(l.w.Path, rel)
+		if l.known(worktree) {
+			continue
+		}
+		before := *l.w
+		guard := l.shadowFile
+		if repo, err := gitdata.Find(worktree); err == nil && repo.Kind == gitdata.Plain {
+			guard = l.gitDir
+		}
+		if err := guard(filepath.Join(worktree, ".git")); err != nil {
+			*l.w = before
+			l.note("the repository in %s is not guarded: %v", worktree, err)
+			continue
+		}
+		l.w.SafeDirs = append(l.w.SafeDirs, worktree)
+	}
+	return nil
+}
+
+// known reports whether the .git of a work tree is guarded already.
+func (l *layout) known(worktree string) bool {
+	dot := filepath.Join(worktree, ".git")
+	return slices.Contains(l.w.Guard.GitDirs, dot) ||
+		slices.ContainsFunc(l.w.Shadows, func(s bailey.Shadow) bool { return s.Path == dot })
 }
 
 // linked lays out a linked work tree: its own admin folder and the common git
