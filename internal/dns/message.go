@@ -47,11 +47,11 @@ func readQuery(packet []byte) (q query, refusal []byte) {
 
 // refuse makes an answer of a header alone, for packets whose rest cannot be
 // trusted.
-func refuse(packet []byte, rcode int) []byte {
+func refuse(packet []byte, rcode byte) []byte {
 	out := make([]byte, headerSize)
 	copy(out, packet[:2])
 	out[2] = 0x80 | packet[2]&0x79 // an answer; opcode and RD as asked
-	out[3] = 0x80 | byte(rcode)    // recursion available
+	out[3] = 0x80 | rcode          // recursion available
 	return out
 }
 

@@ -128,8 +128,10 @@ func start(t *testing.T, p policy.Policy) fixture {
 func allowPolicy(t *testing.T) policy.Policy {
 	t.Helper()
 	p := policy.Policy{Mode: bailey.NetAllow}
-	for _, s := range []string{"allow.test", "*.wild.test", "private.test", "mixed.test", "mixed2.test", "broken.test",
-		"panic.test", "missing.test", "many.test", "ssh.test:22", "denied-ip.tst"} {
+	for _, s := range []string{
+		"allow.test", "*.wild.test", "private.test", "mixed.test", "mixed2.test", "broken.test",
+		"panic.test", "missing.test", "many.test", "ssh.test:22", "denied-ip.tst",
+	} {
 		r, err := policy.ParseRule(s)
 		if err != nil {
 			t.Fatal(err)

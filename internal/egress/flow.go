@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -121,27 +122,13 @@ func (f *flow) identify(byPin bool) bool {
 // resolve returns the addresses to dial, judged: all or none. If the address
 // that the sandbox chose is among them it comes first: it is ours as well.
 func (f *flow) resolve(ctx context.Context) []netip.Addr {
-	addrs := []netip.Addr{f.dest.Addr()}
-	if f.host != "" {
-		found, err := f.p.cfg.Resolver.Lookup(ctx, f.host)
-		if err != nil {
-			f.refuse(policy.ReasonUnresolved, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", f.host))
-			return nil
-		}
-		addrs = make([]netip.Addr, 0, len(found))
-		for _, a := range found {
-			if a == f.dest.Addr() {
-				addrs = append([]netip.Addr{a}, addrs...)
-				continue
-			}
-			addrs = append(addrs, a)
-		}
+	addrs, err := f.addresses(ctx)
+	if err != nil {
+		f.refuse(policy.ReasonUnresolved, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", f.host))
+		return nil
 	}
 	for _, a := range addrs {
-		d := policy.DecideAddr(f.p.cfg.Policy, f.decision, a, f.dest.Port())
-		if d.Verdict == bailey.Allow && f.p.cfg.HostAddress(a) {
-			d = policy.DecideHostAddress(d, a)
-		}
+		d := f.decideAddr(a)
 		if d.Verdict != bailey.Allow {
 			if f.host != "" {
 				d.Detail = fmt.Sprintf("%s resolves to %s: %s", f.host, a, d.Detail)
@@ -151,6 +138,37 @@ func (f *flow) resolve(ctx context.Context) []netip.Addr {
 		}
 	}
 	return addrs[:min(len(addrs), maxDials)]
+}
+
+// decideAddr judges one address of an allowed host.
+func (f *flow) decideAddr(a netip.Addr) bailey.Decision {
+	d := policy.DecideAddr(f.p.cfg.Policy, f.decision, a, f.dest.Port())
+	if d.Verdict == bailey.Allow && f.p.cfg.HostAddress(a) {
+		return policy.DecideHostAddress(d, a)
+	}
+	return d
+}
+
+// addresses returns what our own resolution finds for the host, or the
+// literal where that is the identity.
+func (f *flow) addresses(ctx context.Context) ([]netip.Addr, error) {
+	if f.host == "" {
+		return []netip.Addr{f.dest.Addr()}, nil
+	}
+	found, err := f.p.cfg.Resolver.Lookup(ctx, f.host)
+	if err != nil {
+		return nil, err
+	}
+	addrs := make([]netip.Addr, 0, len(found))
+	if slices.Contains(found, f.dest.Addr()) {
+		addrs = append(addrs, f.dest.Addr())
+	}
+	for _, a := range found {
+		if a != f.dest.Addr() {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs, nil
 }
 
 // refuse sets a denial that is not the policy's own.

@@ -32,7 +32,7 @@ type guard struct {
 	fault    error   // why nothing more is read; sticky
 
 	in, out *atomic.Int64
-	badHead atomic.Pointer[badRequest] // set before the stand-in for a bad head is passed on
+	badHead atomic.Pointer[badRequestError] // set before the stand-in for a bad head is passed on
 	closed  chan struct{}
 	once    sync.Once
 }
@@ -50,10 +50,10 @@ const (
 	opaque     // after an upgrade to WebSocket: not HTTP any more
 )
 
-// badRequest is a request that is refused for its form.
-type badRequest struct{ reason, detail string }
+// badRequestError is a request that is refused for its form.
+type badRequestError struct{ reason, detail string }
 
-func (b *badRequest) Error() string { return b.detail }
+func (b *badRequestError) Error() string { return b.detail }
 
 // standIn is what net/http gets for a head that was refused: the handler then
 // answers by the reason and never looks at it.
@@ -85,7 +85,7 @@ func (g *guard) Read(b []byte) (int, error) {
 // fail stops reading for good. A bad head is shown to the handler, which can
 // explain; in a body there is nobody to explain to.
 func (g *guard) fail(err error) {
-	if bad, ok := errors.AsType[*badRequest](err); ok && g.state == atHead {
+	if bad, ok := errors.AsType[*badRequestError](err); ok && g.state == atHead {
 		g.badHead.Store(bad)
 		g.ready = []byte(standIn)
 		g.fault = io.EOF
@@ -143,7 +143,7 @@ func (g *guard) pass(n int) {
 func (g *guard) judgeHead() (bool, error) {
 	end := bytes.Index(g.raw, []byte("\r\n\r\n"))
 	if end < 0 && len(g.raw) > maxHead || end > maxHead {
-		return false, &badRequest{reasonBadRequest, fmt.Sprintf("the head of the request is longer than %d bytes", maxHead)}
+		return false, &badRequestError{reasonBadRequest, fmt.Sprintf("the head of the request is longer than %d bytes", maxHead)}
 	}
 	if end < 0 {
 		// A line feed without its carriage return would never end the head.

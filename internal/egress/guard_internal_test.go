@@ -243,7 +243,7 @@ func tcpPair(t *testing.T) (a, b *net.TCPConn) {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }()
-	b, err = net.DialTCP("tcp4", nil, ln.Addr().(*net.TCPAddr)) //nolint:forcetypeassert // a TCP listener
+	b, err = net.DialTCP("tcp4", nil, ln.Addr().(*net.TCPAddr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type head struct {
 }
 
 // parseHead judges a request's line and fields, from its first byte to the
-// empty line, by the strict grammar of RFC 9112. Every error is a *badRequest.
+// empty line, by the strict grammar of RFC 9112. Every error is a *badRequestError.
 func parseHead(b []byte) (head, error) {
 	if err := checkLineEnds(b); err != nil {
 		return head{}, err
@@ -54,7 +54,7 @@ func parseHead(b []byte) (head, error) {
 }
 
 func malformed(format string, args ...any) error {
-	return &badRequest{reasonBadRequest, fmt.Sprintf(format, args...)}
+	return &badRequestError{reasonBadRequest, fmt.Sprintf(format, args...)}
 }
 
 // checkLineEnds refuses a carriage return or line feed without the other:
@@ -124,11 +124,11 @@ func parseFields(lines []string) (map[string][]string, error) {
 // server that reads the other would disagree.
 func checkHost(target string, hosts []string) error {
 	if len(hosts) != 1 || hosts[0] == "" {
-		return &badRequest{policy.ReasonNoName, "the request does not name its host exactly once (Host)"}
+		return &badRequestError{policy.ReasonNoName, "the request does not name its host exactly once (Host)"}
 	}
 	for i := range len(hosts[0]) {
 		if c := hosts[0][i]; !isHostByte(c) {
-			return &badRequest{policy.ReasonInvalidName, fmt.Sprintf("Host holds the byte %q", c)}
+			return &badRequestError{policy.ReasonInvalidName, fmt.Sprintf("Host holds the byte %q", c)}
 		}
 	}
 	rest, absolute := strings.CutPrefix(target, "http://")
@@ -140,7 +140,7 @@ func checkHost(target string, hosts []string) error {
 		authority = rest[:i]
 	}
 	if !strings.EqualFold(authority, hosts[0]) {
-		return &badRequest{policy.ReasonNameMismatch, "the request target and Host name different hosts"}
+		return &badRequestError{policy.ReasonNameMismatch, "the request target and Host name different hosts"}
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func parseFraming(proto string, fields map[string][]string) (head, error) {
 		if err != nil || strings.Trim(cl[0], "0123456789") != "" {
 			return head{}, malformed("Content-Length is not a number")
 		}
-		h.length = int64(n) //nolint:gosec // 63 bits
+		h.length = int64(n) // 63 bits
 	}
 	if e := fields["Expect"]; len(e) > 1 || len(e) == 1 && !strings.EqualFold(e[0], "100-continue") {
 		return head{}, malformed("Expect is other than 100-continue")

@@ -156,9 +156,10 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 // hostOf returns the request's host in normal form: a name, or an address as
 // it is written in a URL. Its port must be the connection's or absent.
 func (e *exchange) hostOf(r *http.Request) (string, bool) {
-	host, port := r.Host, ""
+	host := r.Host
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		host, port = host[:i], host[i+1:]
+		port := host[i+1:]
+		host = host[:i]
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n != uint64(e.f.dest.Port()) || port[0] == '+' {
 			e.f.host = printable(r.Host)
 			e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("Host %q has another port than the connection, which is to port %d", printable(r.Host), e.f.dest.Port()))
@@ -242,5 +243,6 @@ func (e *exchange) explain(w http.ResponseWriter, r *http.Request, status int) {
 	if e.guard.badHead.Load() == nil {
 		what = fmt.Sprintf("%s %s (port %d)", r.Method, printable(r.Host), e.f.dest.Port())
 	}
+	//nolint:gosec // text/plain, and what the client sent is quoted
 	_, _ = fmt.Fprintf(w, "bailey %s %s: %s.\n%s\n", verb, what, d.Reason, d.Detail)
 }

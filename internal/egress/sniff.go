@@ -33,7 +33,8 @@ const (
 // in f.head.
 func (f *flow) sniff() kind {
 	wait := f.patience()
-	f.host, f.decision = "", bailey.Decision{} //nolint:exhaustruct // the zero decision denies
+	f.host = ""
+	f.refuse("", "") // what was tried so far is no decision
 	deadline := f.p.cfg.Now().Add(sniffTimeout)
 	for {
 		if k, sure := classify(f.head); sure {

@@ -77,8 +77,7 @@ func (f *flow) readHello(ctx context.Context) (hello, error) {
 		return hello{}, err
 	}
 	var got *hello
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS10, //nolint:gosec // nothing is negotiated here
+	config := &tls.Config{ // nothing is negotiated here, so no version is too old
 		GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
 			got = &hello{info.ServerName, slices.Contains(info.Extensions, extensionECH)}
 			return nil, errPeeked

@@ -205,8 +205,10 @@ func TestHTTP_Rebuilt(t *testing.T) {
 		t.Errorf("port: %q, %v", got, err)
 	}
 	// A137: chunks that lie abort the request; the server sees no whole one.
-	for _, chunk := range []string{"0x5\r\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n",
-		"00000000000000005\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "\r\nhello\r\n"} {
+	for _, chunk := range []string{
+		"0x5\r\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n",
+		"00000000000000005\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "\r\nhello\r\n",
+	} {
 		if got, _ := l.say(evil+":80", "POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk); strings.Contains(got, "HTTP/1.1 200") {
 			t.Errorf("chunk %q: %q", chunk, got)
 		}

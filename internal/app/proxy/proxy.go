@@ -34,7 +34,7 @@ func Main(args []string) int {
 	//nolint:forbidigo // a process begins here
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	now := time.Now //nolint:forbidigo // the clock of the process
+	now := time.Now // the clock of the process
 	err := serve(ctx, now, files{
 		settings: os.NewFile(FDSettings, "settings"),
 		peer:     os.NewFile(FDPeer, "peer"),

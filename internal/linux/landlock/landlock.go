@@ -28,13 +28,10 @@ func Level() int {
 //
 // It also sets no-new-privileges on all threads, which Landlock requires.
 func Confine(files, folders []string) error {
-	config, err := ll.NewConfig(
-		ll.V6.HandledAccessFS,
-		ll.AccessNetSet(llsys.AccessNetBindTCP),
-		ll.V6.Scoped,
-	)
-	if err != nil {
-		return fmt.Errorf("make landlock rules: %w", err)
+	config := ll.Config{
+		HandledAccessFS:  ll.V6.HandledAccessFS,
+		HandledAccessNet: llsys.AccessNetBindTCP,
+		Scoped:           ll.V6.Scoped,
 	}
 	rules := []ll.Rule{
 		ll.ROFiles(files...).IgnoreIfMissing(),
