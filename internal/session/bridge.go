@@ -24,7 +24,7 @@ var errUsed = errors.New("connection is in use")
 // adjust gets a command that is never the main one; its error is told to the
 // client.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, opener Opener, adjust func(*wire.Exec) error) error {
-	defer conn.Close() //nolint:errcheck // the client may be gone
+	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	silent := time.AfterFunc(helloWait, func() { _ = conn.Close() })

@@ -197,7 +197,7 @@ func TestTerminal_StopsAndContinuesWithItsShell(t *testing.T) {
 	if got := p.screen(); !strings.Contains(got, "\x1b[?1049l") {
 		t.Errorf("full screen was not left at the stop: %q", got)
 	}
-	p.types("echo in\"\"between\n").sees("inbetween\r\n")
+	p.types("echo at\"\"work\n").sees("atwork\r\n")
 	p.types("fg\n").sees("again").types("k").sees("6b").prompts(4)
 	if got := p.screen(); strings.Count(got, "\x1b[?1049h") < 2 {
 		t.Errorf("full screen was not taken again: %q", got)

@@ -76,7 +76,7 @@ func (c *Counts) Named() map[string]uint64 {
 	named := make(map[string]uint64)
 	for class, n := range c {
 		if n > 0 {
-			named[Class(class).String()] = n //nolint:gosec // below classes
+			named[Class(class).String()] = n
 		}
 	}
 	return named

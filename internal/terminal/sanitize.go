@@ -24,7 +24,7 @@ func Sanitize(s string) string {
 		case strconv.IsPrint(r):
 			b.WriteString(s[i : i+size])
 		case r < 0x80:
-			b.WriteString(escapeASCII(byte(r)))
+			b.WriteString(escapeASCII(s[i]))
 		case r <= 0xffff:
 			b.WriteString(`\u`)
 			b.WriteString(hex(uint32(r), 4))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -87,13 +88,16 @@ type Limit struct {
 // Validate says what is wrong with a header before it is sent, or after it
 // was read.
 func (h *Header) Validate() error {
-	if h.Op != OpExec {
-		if h.Op == OpPing || h.Op == OpShutdown {
-			return nil
-		}
-		return fmt.Errorf("unknown operation %d", h.Op)
+	switch h.Op {
+	case OpExec:
+		return h.Exec.validate()
+	case OpPing, OpShutdown:
+		return nil
 	}
-	x := &h.Exec
+	return fmt.Errorf("unknown operation %d", h.Op)
+}
+
+func (x *Exec) validate() error {
 	if len(x.Argv) == 0 || x.Argv[0] == "" {
 		return errors.New("empty command")
 	}
@@ -104,23 +108,23 @@ func (h *Header) Validate() error {
 		return fmt.Errorf("umask %#o is out of range", x.Umask)
 	}
 	for _, f := range x.Files {
-		if path.Clean(f.Path) != f.Path || !path.IsAbs(f.Path) || strings.IndexByte(f.Path, 0) >= 0 || f.Mode > 0o777 {
+		if !f.usable() {
 			return fmt.Errorf("file %q is not usable", f.Path)
 		}
 	}
-	for _, list := range [][]string{x.Argv, x.Env, {x.Dir}} {
-		for _, s := range list {
-			if strings.IndexByte(s, 0) >= 0 {
-				return errors.New("NUL byte in command, environment or directory")
-			}
-		}
+	nul := func(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+	if slices.ContainsFunc(x.Argv, nul) || slices.ContainsFunc(x.Env, nul) || nul(x.Dir) {
+		return errors.New("NUL byte in command, environment or directory")
 	}
-	for _, e := range x.Env {
-		if strings.IndexByte(e, '=') <= 0 {
-			return errors.New("environment entry without a name") // no value in the message
-		}
+	nameless := func(s string) bool { return strings.IndexByte(s, '=') <= 0 }
+	if slices.ContainsFunc(x.Env, nameless) {
+		return errors.New("environment entry without a name") // no value in the message
 	}
 	return nil
+}
+
+func (f *File) usable() bool {
+	return path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path && strings.IndexByte(f.Path, 0) < 0 && f.Mode <= 0o777
 }
 
 // WriteHeader sends h as one write: four bytes of length, then the header.

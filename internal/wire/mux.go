@@ -72,7 +72,7 @@ func (h *Host) ask(ctx context.Context, op Op) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // nothing is lost with it
+	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { _ = setDeadline(s, time.Unix(1, 0)) })
 	defer stop()
 	if err := WriteHeader(s, &Header{Op: op}); err != nil {

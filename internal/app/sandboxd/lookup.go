@@ -28,7 +28,7 @@ func lookUp(x *wire.Exec) (string, *failure) {
 		return under(x.Dir, name), nil
 	}
 	seen := ""
-	for _, dir := range strings.Split(searchPath(x.Env), ":") {
+	for dir := range strings.SplitSeq(searchPath(x.Env), ":") {
 		file := under(x.Dir, path.Join(dir, name))
 		switch executable(file) {
 		case yes:

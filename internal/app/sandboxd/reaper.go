@@ -90,7 +90,7 @@ func (r *reaper) one() bool {
 	c := r.commands[pid]
 	if status.Stopped() {
 		if c != nil {
-			c.stopped(syscall.Signal(status.StopSignal()))
+			c.stopped(status.StopSignal())
 		}
 		return true
 	}

@@ -14,7 +14,7 @@ import (
 
 // serve does what one stream asks for.
 func (d *daemon) serve(stream io.ReadWriteCloser) {
-	defer stream.Close() //nolint:errcheck // the other end may be gone
+	defer stream.Close()
 	h, err := wire.ReadHeader(stream)
 	if err != nil {
 		_ = wire.NewWriter(stream).Send(wire.Failed, wire.FailPayload(wire.FailOther, err.Error()))
@@ -65,7 +65,7 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 	if x.Main {
 		d.main.Store(c)
 	}
-	if err := w.Send(wire.Started, wire.NumberPayload(uint32(c.pid))); err != nil { //nolint:gosec // a pid is positive
+	if err := w.Send(wire.Started, wire.NumberPayload(uint32(c.pid))); err != nil {
 		c.abandon()
 		return
 	}
@@ -115,7 +115,7 @@ func (r *relay) wait(gone <-chan struct{}) (unix.WaitStatus, bool) {
 		case status := <-r.c.exit:
 			return status, true
 		case s := <-r.c.stops:
-			time.Sleep(stopDelay)                       //nolint:forbidigo // see stopDelay
+			time.Sleep(stopDelay)
 			_ = r.w.Send(wire.Stopped, []byte{byte(s)}) // a lost host shows in gone
 		case <-gone:
 			select { // both at once: the end of the command is what counts
@@ -171,6 +171,8 @@ func (r *relay) obey(f wire.Frame) bool {
 			return false
 		}
 		r.c.closeOutput(n)
+	default: // the sandbox's own types: Reader passes none
+		return false
 	}
 	return true
 }
@@ -249,7 +251,7 @@ func (r *relay) startOutputs() []*output {
 // reading for the sake of processes in the background: they would get
 // SIGPIPE, or stop at a full pipe.
 func (o *output) run() {
-	defer o.file.Close() //nolint:errcheck // only read from
+	defer o.file.Close()
 	buf := make([]byte, outputBuffer)
 	open := o.send(buf)
 	close(o.done)
@@ -302,7 +304,7 @@ func (o *output) sendRest(buf []byte) bool {
 // finish waits until everything that the ended command wrote has been sent.
 func (o *output) finish() {
 	// A file that was closed takes no deadline and needs none.
-	_ = o.file.SetReadDeadline(time.Now().Add(drainIdle)) //nolint:forbidigo // the kernel's clock is meant
+	_ = o.file.SetReadDeadline(time.Now().Add(drainIdle))
 	<-o.done
 }
 

@@ -96,7 +96,7 @@ func (r *relay) feed() {
 			r.typed.close() // the command does not read any more: the rest is for nobody
 		}
 		r.typed.paid(n)
-		if r.w.Send(wire.Credit, wire.NumberPayload(uint32(n))) != nil { //nolint:gosec // at most len(buf)
+		if r.w.Send(wire.Credit, wire.NumberPayload(uint32(n))) != nil {
 			return
 		}
 	}

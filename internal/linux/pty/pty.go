@@ -151,7 +151,8 @@ func signals(master *os.File, c byte) bool {
 }
 
 // DiscardTyped throws away what was written to master and not yet read on the
-// other end.
+// other end. gVisor does so; Linux leaves what its line discipline has taken
+// already, and discards that itself at a character that makes a signal.
 func DiscardTyped(master *os.File) error {
 	err := control(master, func(fd int) error {
 		return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCOFLUSH)
