@@ -46,6 +46,9 @@ func layerError(name string, err error, hint string) error {
 
 // Main plays the role and returns its exit code.
 func Main() int {
+	// gVisor's death signal follows the thread that starts it, and the airlock
+	// throws threads away: this one stays.
+	runtime.LockOSThread()
 	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
 		return bailey.ExitBailey
 	}

@@ -31,6 +31,7 @@ type plan struct {
 	guard     workspace.Guard
 	spec      sandbox.Spec
 	policy    policy.Policy
+	quiet     []string // hosts whose refusal is not worth a line
 	exec      wire.Exec
 	tty       bool
 	files     []wire.File // for the command's home
@@ -45,15 +46,15 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	preset, err := findPreset(h, r, env)
+	ws, start, err := openWorkspace(h, r)
+	if err != nil {
+		return nil, err
+	}
+	preset, err := findPreset(h, r, ws.Path, env)
 	if err != nil {
 		return nil, err
 	}
 	pol, err := buildPolicy(r, preset.Allow)
-	if err != nil {
-		return nil, err
-	}
-	ws, start, err := openWorkspace(h, r)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 
 // findPreset looks whether the command names an agent. A file of that name in
 // the workspace is reached by a path (./claude), as everywhere.
-func findPreset(h Host, r *Request, env []string) (harness.Preset, error) {
+func findPreset(h Host, r *Request, workspace string, env []string) (harness.Preset, error) {
 	if !r.Preset || !harness.Known(r.Command[0]) {
 		return harness.Preset{}, nil
 	}
@@ -96,7 +97,7 @@ func findPreset(h Host, r *Request, env []string) (harness.Preset, error) {
 	}
 	return harness.Find(r.Command[0], harness.Host{
 		Arch: runtime.GOARCH, Home: h.Home, Path: filepath.SplitList(h.Env.Get("PATH")),
-		Workspace: h.Dir, Env: passed, Files: harness.OS{},
+		Workspace: workspace, Env: passed, Files: harness.OS{},
 	})
 }
 
@@ -187,6 +188,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 			p.mounted = append(p.mounted, m)
 		}
 	}
+	p.quiet = preset.Quiet
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes)
 }
 

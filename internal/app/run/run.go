@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type running struct {
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
 	mu     sync.Mutex
+	ended  *ending // why the run was ended from outside of its command
 	status string
 	denied denials
 }
@@ -114,6 +116,10 @@ func (u *running) startProxy(context.Context) error {
 	u.proxy = p
 	go func() {
 		<-p.events
+		time.Sleep(proxyPatience) //nolint:forbidigo // a sandbox that ends takes its proxy along
+		if u.gone() {
+			return
+		}
 		u.stop <- ending{reason: reasonProxy, message: "the proxy ended, and with it the only way out"}
 	}()
 	return nil
@@ -137,7 +143,9 @@ func (u *running) startSandbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	u.mu.Lock()
 	u.sandbox = sb
+	u.mu.Unlock()
 	u.wire, err = wire.NewHost(sb.Wire)
 	return err
 }
@@ -174,6 +182,9 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 		e = ending{reason: watch.Timeout, message: fmt.Sprintf("the deadline of %v passed", u.plan.spec.Limits.Timeout)}
 		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: e.reason, Message: e.message})
 	}
+	u.mu.Lock()
+	u.ended = &e
+	u.mu.Unlock()
 	u.setStatus("stopping")
 	if e.reason == reasonStop || e.reason == watch.Timeout {
 		ctx, done := context.WithTimeout(context.Background(), stopGrace) //nolint:forbidigo // the end must not depend on the caller
@@ -209,11 +220,32 @@ func (u *running) release(err *error) {
 	}
 }
 
+// proxyPatience is how long a proxy's end may precede the sandbox's.
+const proxyPatience = 300 * time.Millisecond
+
+// gone reports whether the sandbox has ended, or was never there.
+func (u *running) gone() bool {
+	u.mu.Lock()
+	sb := u.sandbox
+	u.mu.Unlock()
+	if sb == nil {
+		return true
+	}
+	select {
+	case <-sb.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 func (u *running) netEvent(e bailey.Event) {
 	u.out.event(e)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.denied.add(e)
+	if !slices.Contains(u.plan.quiet, e.Host) {
+		u.denied.add(e)
+	}
 }
 
 func (u *running) setStatus(s string) {

@@ -96,19 +96,30 @@ func (u *running) outOfMemory() int {
 // lost explains a sandbox that went away under its command. A limit may have
 // been reached a moment before its report arrives.
 func (u *running) lost(err error) (int, error) {
-	select {
-	case e := <-u.stop:
-		return u.endedFor(&e), nil
-	case <-time.After(300 * time.Millisecond):
-	}
 	if u.limits.outOfMemory() {
 		return u.outOfMemory(), nil
+	}
+	if e := u.whyEnded(300 * time.Millisecond); e != nil {
+		return u.endedFor(e), nil
 	}
 	message := "the sandbox ended before its command did"
 	if log := strings.TrimSpace(u.sandbox.Exit().Log); log != "" {
 		message += ": gvisor said: " + lastLine(log)
 	}
 	return 0, bailey.WrapError(bailey.Internal, message, err, "please report this, with BAILEY_DEBUG=DIR set to keep gVisor's logs")
+}
+
+// whyEnded returns why the run was ended from outside, or nil; a report may be
+// on its way.
+func (u *running) whyEnded(patience time.Duration) *ending {
+	select {
+	case e := <-u.stop:
+		return &e
+	case <-time.After(patience):
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ended
 }
 
 func lastLine(s string) string {
