@@ -171,13 +171,13 @@ func (r *run) begin(opener Opener) error {
 	}
 	stream, err := opener.Open()
 	if err != nil {
-		return fmt.Errorf("reach the sandbox: %w", errors.Join(ErrLost, err))
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	r.stream, r.w = stream, wire.NewWriter(stream)
 	if err := wire.WriteHeader(stream, &h); errors.Is(err, wire.ErrTooLarge) {
 		return bailey.WrapError(bailey.Invalid, "cannot run the command", err, "pass large data in a file")
 	} else if err != nil {
-		return fmt.Errorf("reach the sandbox: %w", errors.Join(ErrLost, err))
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	r.guard(func() { r.done <- r.receive() })
 	return nil
