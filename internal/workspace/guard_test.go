@@ -355,3 +355,35 @@ func TestHostRun_NamesWhatTheUsersToolsWouldRun(t *testing.T) {
 		t.Errorf("a harmless rebase: %v", say(got, dir))
 	}
 }
+
+// TestHeld_FindsAMovedGitFolder: a folder above a nested repository can be
+// renamed by the sandbox, and another be made in its place.
+func TestHeld_FindsAMovedGitFolder(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, yard(t))
+	repository(t, dir+"/vendor/x")
+	w := open(t, dir)
+	held := workspace.Hold(w.Guard)
+	defer held.Release()
+	since := start(t, dir)
+	write(t, dir+"/vendor/x/.git/commondir", "/elsewhere\n")
+	link(t, "/etc/hostname", dir+"/vendor/x/.git/COMMIT_EDITMSG.link")
+	if err := os.Rename(dir+"/vendor", dir+"/moved"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/vendor/x/.git/commondir", "made anew\n")
+	want := []string{
+		"vendor/x/.git/commondir: was made during the run; it is now commondir.set-aside",
+		"vendor/x/.git: was moved; it is now " + dir + "/moved/x/.git",
+		"moved/x/.git/COMMIT_EDITMSG.link: was a link to /etc/hostname, made during the run; it is removed",
+	}
+	if diff := cmp.Diff(want, say(held.Revert(since), dir)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Lstat(dir + "/moved/x/.git/commondir"); err == nil {
+		t.Error("commondir is still where git reads it")
+	}
+	if text, err := os.ReadFile(dir + "/vendor/x/.git/commondir"); err != nil || string(text) != "made anew\n" {
+		t.Errorf("the new folder's was touched: %q %v", text, err)
+	}
+}

@@ -34,53 +34,115 @@ const (
 // may be: it is taken at the last tick (CONFIG_HZ, at least 100).
 const clockSlack = 20 * time.Millisecond
 
+// Held is a Guard with its git folders held open, so that they are found again
+// wherever a sandbox has moved them.
+type Held struct {
+	guard Guard
+	dirs  map[string]*os.File // by their path at the start; nil for one that could not be opened
+}
+
+// Hold opens the git folders of a guard. It is to be done before the sandbox
+// runs. Release lets go of them.
+func Hold(g Guard) *Held {
+	h := &Held{guard: g, dirs: make(map[string]*os.File, len(g.GitDirs))}
+	for _, path := range g.GitDirs {
+		dir, err := beneath.Dir(path)
+		if err != nil {
+			dir = nil
+		}
+		h.dirs[path] = dir
+	}
+	return h
+}
+
+// Release closes what is held. It may be called twice, and on nil.
+func (h *Held) Release() {
+	if h == nil {
+		return
+	}
+	for _, dir := range h.dirs {
+		if dir != nil {
+			_ = dir.Close() // O_PATH: nothing to lose
+		}
+	}
+	clear(h.dirs)
+}
+
+// Revert is Hold and Held.Revert in one, for a sandbox that could not move
+// anything.
+func Revert(g Guard, since time.Time) []Finding {
+	h := Hold(g)
+	defer h.Release()
+	return h.Revert(since)
+}
+
 // Revert undoes what a sandbox may not leave behind, and says what it was.
 //
 // What was not there at the start (Guard.Absent) is set aside under another
 // name beside it, not removed: the user may have made it meanwhile. Symbolic
 // links that were made in a guarded git folder since the start are removed. No
-// link is followed; a path that leads through one now is reported and left.
-// The sandbox must have ended.
-func Revert(g Guard, since time.Time) []Finding {
+// link is followed; a git folder that is not at its place any more is set
+// right where it is now, and reported. The sandbox must have ended.
+func (h *Held) Revert(since time.Time) []Finding {
 	var found []Finding
-	for _, path := range g.Absent {
-		if f, ok := setAside(path); ok {
+	for _, path := range h.guard.Absent {
+		if f, ok := h.setAside(path); ok {
 			found = append(found, f)
 		}
 	}
 	left := maxSwept
-	for _, path := range g.GitDirs {
-		dir, err := beneath.Dir(path)
-		if err != nil {
-			found = append(found, finding(path, "is gone or a link now: look at it before you use git here"))
+	for _, path := range h.guard.GitDirs {
+		dir := h.dirs[path]
+		if dir == nil {
+			found = append(found, finding(path, "is gone or a link: look at it before you use git here"))
 			continue
 		}
-		s := sweeper{dir: dir, path: path, since: since.Add(-clockSlack), left: left, found: nil}
+		now := place(dir, path)
+		if now != path {
+			found = append(found, finding(path, "was moved; it is now "+now))
+		}
+		s := sweeper{dir: dir, path: now, since: since.Add(-clockSlack), left: left, found: nil}
 		s.run()
-		_ = dir.Close() // O_PATH: nothing to lose
 		found, left = append(found, s.found...), s.left
 	}
 	return found
 }
 
+// place says where a held folder is now, as far as the kernel tells.
+func place(dir *os.File, was string) string {
+	now, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())))
+	if err != nil {
+		return was
+	}
+	return now
+}
+
 func finding(path, what string) Finding { return Finding{Path: clean(path), What: clean(what)} }
 
-func setAside(path string) (Finding, bool) {
-	dir, err := beneath.Dir(filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Finding{}, false
+func (h *Held) setAside(path string) (Finding, bool) {
+	dir := h.dirs[filepath.Dir(path)]
+	if dir == nil {
+		var err error
+		dir, err = beneath.Dir(filepath.Dir(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return Finding{}, false
+		}
+		if err != nil {
+			return finding(path, "may be there, behind a link: look at it before you use git here"), true
+		}
+		defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	}
-	if err != nil {
-		return finding(path, "may be there, behind a link: look at it before you use git here"), true
-	}
-	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	return rename(dir, path)
+}
+
+func rename(dir *os.File, path string) (Finding, bool) {
 	name := filepath.Base(path)
 	for i := range 100 {
 		to := name + asideSuffix
 		if i > 0 {
 			to += "-" + strconv.Itoa(i)
 		}
-		err = beneath.Rename(dir, name, to)
+		err := beneath.Rename(dir, name, to)
 		switch {
 		case err == nil:
 			return finding(path, "was made during the run; it is now "+to), true

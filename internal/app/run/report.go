@@ -120,7 +120,7 @@ func (u *running) files() {
 		found = append(found, workspace.Compare(s, workspace.Observe(s, u.sandbox.Private, rel))...)
 	}
 	u.report("changed in the sandbox's own copy; the host's is as it was", found)
-	u.report("set right after the run", workspace.Revert(u.plan.guard, u.started))
+	u.report("set right after the run", u.held.Revert(u.started))
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
 	u.report("look before you use git there", repos)
 	if truncated {

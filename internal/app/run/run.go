@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/watch"
 	"github.com/bailey-dev/bailey/internal/wire"
+	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // Runtime is the name of the one runtime of this version, as `ps` shows it.
@@ -37,6 +38,10 @@ func Run(ctx context.Context, h Host, r Request) (int, error) {
 		host: h, req: &r, plan: p, started: time.Now(), stop: make(chan ending, 16),
 		out: &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, sandbox: p.spec.ID, now: time.Now},
 	}
+	if !r.ReadOnly {
+		u.held = workspace.Hold(p.guard)
+		defer u.held.Release()
+	}
 	return u.run(ctx)
 }
 
@@ -48,6 +53,7 @@ type running struct {
 	out     *output
 	started time.Time
 
+	held    *workspace.Held // nil for a workspace that is only read
 	server  *control.Server
 	limits  *limits
 	proxy   *proxyRole

@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
+	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // dog is the state of the one loop. All but the walks of the workspace happens
@@ -19,6 +20,7 @@ type dog struct {
 	set       watch.Settings
 	report    *os.File
 	workspace *os.File // held from the start: later its name may mean another folder; or nil
+	held      *workspace.Held
 
 	helper  proc.Identity // zero until told
 	doomed  bool          // a limit was passed: the helper must not live
@@ -28,7 +30,7 @@ type dog struct {
 }
 
 func newDog(s watch.Settings, report *os.File) (*dog, error) {
-	d := &dog{set: s, report: report, walks: make(chan walk, 1)}
+	d := &dog{set: s, report: report, held: workspace.Hold(s.Guard), walks: make(chan walk, 1)}
 	if s.Workspace == "" {
 		return d, nil
 	}
