@@ -13,6 +13,7 @@ import (
 const (
 	maxNestedDepth   = 3
 	maxNestedEntries = 2000
+	folderCost       = 10 // names: opening a folder takes as long as reading so many
 )
 
 // Nested lists the folders below a work tree, relative to it, that have a .git
@@ -51,7 +52,7 @@ func (n *nestedLook) folder(rel string) (folders []string) {
 		return nil
 	}
 	entries, _ := beneath.ReadDirSameDevice(n.root, rel, n.left) // a part is better than nothing
-	n.left -= len(entries) + 1
+	n.left -= len(entries) + folderCost
 	for _, e := range entries {
 		switch {
 		case e.Name == ".git":
