@@ -22,15 +22,20 @@ import (
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/runsc"
 	"github.com/bailey-dev/bailey/internal/runsc/embedded"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 func main() {
-	if early.IsRuntime(os.Args[0]) {
+	switch early.RoleOf(os.Args) {
+	case early.Runtime:
 		embedded.Main()
+	case early.Umount:
+		os.Exit(runsc.Umount(os.Args[2:]))
+	case early.Other:
+		os.Exit(play(os.Args))
 	}
-	os.Exit(play(os.Args))
 }
 
 // play runs the role that argv[0] names and returns its exit code.

@@ -46,18 +46,38 @@ const (
 
 //nolint:gochecknoinits // the point of the package
 func init() {
-	if len(os.Args) > 0 && !IsRuntime(os.Args[0]) {
+	if RoleOf(os.Args) != Runtime {
 		skip()
 	}
 }
 
-// IsRuntime reports whether a process started with this argv[0] is gVisor's:
-// our own start, one of gVisor's children, or one of its re-executions of
-// /proc/self/exe (umount helper). The last would hang a sandbox for ever if
-// it ran bailey's own command line instead.
-func IsRuntime(argv0 string) bool {
-	base := argv0[strings.LastIndexByte(argv0, '/')+1:]
-	return strings.HasPrefix(base, "runsc") || argv0 == "/proc/self/exe"
+// Role is what the first look at a process's arguments tells.
+type Role uint8
+
+// The roles that matter before main.
+const (
+	Other   Role = iota // one of bailey's own; main tells them apart
+	Runtime             // gVisor: our own start, or one of its children
+	Umount              // gVisor's helper that unmounts a folder; it needs nothing of gVisor
+)
+
+// RoleOf tells the role. gVisor names its processes "runsc-sandbox" and so on,
+// but starts some as /proc/self/exe; one that ran bailey's own command line
+// instead would hang its sandbox for ever.
+func RoleOf(args []string) Role {
+	if len(args) == 0 {
+		return Other
+	}
+	base := args[0][strings.LastIndexByte(args[0], '/')+1:]
+	switch {
+	case strings.HasPrefix(base, "runsc"):
+		return Runtime
+	case args[0] != "/proc/self/exe":
+		return Other
+	case len(args) > 1 && args[1] == "umount":
+		return Umount
+	}
+	return Runtime
 }
 
 func skip() {

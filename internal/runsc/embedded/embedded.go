@@ -23,6 +23,7 @@ func Main() {
 		awaitArgs()
 	}
 	userNamespace()
+	useCompiledFilters()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
 		new(cmd.Gofer):        "internal",
