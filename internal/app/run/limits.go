@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -34,7 +35,7 @@ func (u *running) startLimits(context.Context) error {
 	l := u.plan.spec.Limits
 	group, err := cgroup.Find(cgroup.Config{
 		ID:     string(u.plan.spec.ID),
-		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: cgroup.BackstopTasks},
+		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: backstopTasks(l.Processes)},
 	})
 	if err != nil {
 		return fmt.Errorf("look for cgroups: %w", err)
@@ -65,6 +66,10 @@ func (u *running) startLimits(context.Context) error {
 	go u.watchLimits()
 	return nil
 }
+
+// backstopTasks is above what gVisor needs for the processes inside, each of
+// which costs it up to four threads of the host.
+func backstopTasks(processes int64) int64 { return max(cgroup.BackstopTasks, 4*processes) }
 
 // cpuQuota is zero, for none, when the sandbox may use the whole machine.
 func (u *running) cpuQuota() int64 {
@@ -129,7 +134,11 @@ func (l *limits) close() error {
 // watchLimits turns what the watchdog reports into the end of the run.
 func (u *running) watchLimits() {
 	for r := range u.limits.reports {
-		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: r.Message})
-		u.stop <- ending{reason: r.Limit, message: r.Message}
+		message := strings.TrimPrefix(r.Message, "out of memory: ")
+		if r.Limit != watch.Timeout { // the limit's name is its flag's
+			message += "; --" + r.Limit + " raises it"
+		}
+		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: message})
+		u.stop <- ending{reason: r.Limit, message: message}
 	}
 }

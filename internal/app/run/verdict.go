@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/watch"
@@ -36,12 +38,11 @@ func (e *ending) Error() string { return e.message }
 func (u *running) verdict(r session.Result, err error) (int, error) {
 	code, err := u.judge(r, err)
 	if err != nil {
-		u.out.event(bailey.Event{Type: bailey.EventError, Message: err.Error()})
 		return 0, err
 	}
-	e := bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code}
-	if r.Signal != 0 {
-		e.Signal = r.Signal.String()
+	e := bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code, Limit: u.limit}
+	if r.Signal != 0 && u.limit == "" {
+		e.Signal = unix.SignalName(r.Signal)
 	}
 	u.footer(r)
 	u.out.event(e)
@@ -55,18 +56,25 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 		return u.endedFor(e), nil
 	case u.limits.outOfMemory() && (err != nil || r.Signal == syscall.SIGKILL || r.Code == bailey.ExitOutOfMemory):
 		return u.outOfMemory(), nil
+	case err == nil && u.atEnd != nil && u.atEnd.reason != reasonStop:
+		// It was told to end, and did so in its own way.
+		return u.endedFor(u.atEnd), nil
 	case err == nil:
 		return r.Status(), nil
 	case errors.Is(err, session.ErrLost):
 		return u.lost(err)
 	case bailey.KindOf(err) == bailey.NotFound || r.Code == bailey.ExitNotFound || r.Code == bailey.ExitCannotRun:
 		u.out.must("%s", err.Error())
+		u.out.event(bailey.Event{Type: bailey.EventError, Message: err.Error(), ExitCode: &r.Code})
 		return r.Code, nil
 	}
 	return 0, err
 }
 
 func (u *running) endedFor(e *ending) int {
+	if e.reason != reasonStop && e.reason != reasonProxy {
+		u.limit = e.reason
+	}
 	switch e.reason {
 	case watch.Timeout:
 		u.out.must("stopped: %s", e.message)
@@ -86,6 +94,7 @@ func (u *running) endedFor(e *ending) int {
 }
 
 func (u *running) outOfMemory() int {
+	u.limit = watch.Memory
 	limit := u.plan.spec.Limits.MemoryBytes
 	message := fmt.Sprintf("the sandbox reached its limit of %d MiB; --memory raises it", limit>>20)
 	u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: watch.Memory, Message: message})
