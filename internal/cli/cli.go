@@ -31,6 +31,11 @@ type commands struct {
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	Completion completionCommand `cmd:"" help:"Print a completion script for a shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete" help:"Print what may stand at the last word."`
+	Man        manCommand        `cmd:"" hidden:"" help:"Print the manual page."`
+	Reference  referenceCommand  `cmd:"" hidden:"" help:"Print a page of the reference as Markdown."`
 }
 
 const description = `Runs untrusted AI agents, or any command, in a sandbox: gVisor inside this binary, only the current folder writable, nothing else of the machine in sight, and one guarded way out.
@@ -87,7 +92,11 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 		return exited
 	}
 	if err != nil {
-		return fail(host.Stderr, usageError(err))
+		if err = usageError(err); wantsJSON(args) {
+			run.Report(host.Stderr, err)
+			return exitCode(err)
+		}
+		return fail(host.Stderr, err)
 	}
 	a := &app{ctx: ctx, host: host, stdout: host.Stdout, stderr: host.Stderr, model: parser}
 	err = parsed.Run(a)
@@ -148,7 +157,22 @@ func usageError(err error) error {
 		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
 	text := strings.ReplaceAll(err.Error(), afterDashes, "")
+	if flag, rest, ok := strings.Cut(text, ": expected "); ok && strings.HasPrefix(flag, "--") && strings.Contains(rest, " but got ") {
+		return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
+	}
+	if strings.HasPrefix(text, `expected "<name>`) {
+		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
+	}
 	return bailey.NewError(bailey.Invalid, text, "bailey --help, or bailey COMMAND --help")
+}
+
+// wantsJSON reports whether a command line that could not be read asks for
+// errors as events.
+func wantsJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return len(args) > 0 && args[0] == "run" && slices.Contains(args, "--json")
 }
 
 // flagOf finds the flag that the parser put before our error's text.

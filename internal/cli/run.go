@@ -7,7 +7,7 @@ import (
 )
 
 type runCommand struct {
-	Net   string   `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule." group:"Network"`
+	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule." group:"Network"`
 	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. Repeatable." group:"Network"`
 
@@ -24,14 +24,26 @@ type runCommand struct {
 	Timeout config.Duration `placeholder:"30m" env:"BAILEY_TIMEOUT" help:"End the sandbox after this time, with exit code 124. Default: never." group:"Limits"`
 
 	ReadOnly bool     `help:"Mount the workspace read-only." group:"Workspace"`
-	Workdir  string   `placeholder:"DIR" help:"Start here: a folder of the current one, or another folder to be the workspace instead." group:"Workspace"`
-	Name     string   `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
+	Workdir  text     `placeholder:"DIR" help:"Start here: a folder of the current one, or another folder to be the workspace instead." group:"Workspace"`
+	Name     text     `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
 	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home. Repeatable." group:"Workspace"`
 
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
 	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, opencode), or any command. After -- it is never an agent's name."`
+}
+
+// text is a value that was given and therefore says something.
+type text string
+
+// UnmarshalText refuses an empty value: a script's unset variable.
+func (t *text) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		return bailey.NewError(bailey.Invalid, "its value is empty", "give a value, or leave the flag out")
+	}
+	*t = text(b)
+	return nil
 }
 
 // Help is what `bailey run --help` says beyond the flags.
@@ -55,13 +67,13 @@ func (c *runCommand) Run(a *app) error {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
-		Command: command, Preset: !dashed, Workdir: c.Workdir,
-		Net: c.Net, Allow: c.Allow, Deny: c.Deny, Env: c.Env, EnvFiles: c.EnvFile,
+		Command: command, Preset: !dashed, Workdir: string(c.Workdir),
+		Net: string(c.Net), Allow: c.Allow, Deny: c.Deny, Env: c.Env, EnvFiles: c.EnvFile,
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
-		ReadOnly: c.ReadOnly, Name: c.Name, Tools: c.Tool, Quiet: c.Quiet, JSON: c.JSON,
+		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: c.Tool, Quiet: c.Quiet, JSON: c.JSON,
 	})
 	if err != nil {
 		return err

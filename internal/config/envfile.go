@@ -19,10 +19,10 @@ const maxEnvFile = 1 << 20
 func ReadEnvFile(path string, env Lookup) ([]string, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return nil, bailey.WrapError(bailey.Invalid, "--env-file", err, "")
+		return nil, bailey.WrapError(bailey.Invalid, "--env-file", err, "check the path")
 	}
 	if !fi.Mode().IsRegular() || fi.Size() > maxEnvFile {
-		return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--env-file %s: not a regular file of at most 1 MiB", path), "")
+		return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--env-file %s: not a regular file of at most 1 MiB", path), "write one NAME=VALUE a line into a file, and name it")
 	}
 	f, err := os.Open(path)
 	if err != nil {

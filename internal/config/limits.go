@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -49,18 +50,32 @@ func (f LimitFlags) Limits(cpus int, memory int64) bailey.Limits {
 	}
 }
 
-// minMemory is the least that a sandbox's own kernel starts and lives with.
-const minMemory = 64 << 20
+// The least that a sandbox starts and lives with: its own kernel takes memory,
+// its first process threads and descriptors.
+const (
+	MinMemory    = 64 << 20
+	MinProcesses = 16
+	MinOpenFiles = 32
+)
+
+// The most that gVisor's kernel has: half of its thread numbers (its
+// TasksLimit), and the descriptors of a process (fs.nr_open).
+const (
+	maxProcesses = 1 << 15
+	maxOpenFiles = 1 << 20
+)
 
 // Check reports a limit that no sandbox can start with.
 func Check(l bailey.Limits) error {
 	switch {
-	case l.MemoryBytes < minMemory:
+	case l.MemoryBytes < MinMemory:
 		return bailey.NewError(bailey.Invalid, "--memory: a sandbox needs at least 64M", "use --memory 512M or more")
-	case l.Processes < 16:
-		return bailey.NewError(bailey.Invalid, "--pids: a sandbox needs at least 16 (its first process has several threads)", "")
-	case l.OpenFiles < 32:
-		return bailey.NewError(bailey.Invalid, "--nofile: a sandbox needs at least 32", "")
+	case l.Processes < MinProcesses || l.Processes > maxProcesses:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--pids: %d is not between %d and %d", l.Processes, MinProcesses, maxProcesses),
+			"leave it out for 512; the first process alone has several threads")
+	case l.OpenFiles < MinOpenFiles || l.OpenFiles > maxOpenFiles:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--nofile: %d is not between %d and %d", l.OpenFiles, MinOpenFiles, maxOpenFiles),
+			"leave it out for 4096")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ type Count int64
 func (c *Count) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || n < 1 {
-		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a whole number of at least 1", text), "")
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a whole number of at least 1", text), "use a number such as 512")
 	}
 	*c = Count(n)
 	return nil

@@ -1,0 +1,59 @@
+package config
+
+import "strconv"
+
+// Variable is a variable of the environment that bailey reads.
+type Variable struct {
+	Name   string
+	Effect string // one sentence, Markdown
+}
+
+// Variables lists those that stand for no flag, for the documentation.
+func Variables() []Variable {
+	return []Variable{
+		{"BAILEY_DEBUG", "A folder that exists: gVisor's logs are written there. They hold what the sandbox's programs do, arguments included; for `run` and `exec` while looking for a fault."},
+		{"HOME", "Where the caller's toolchains and git identity are looked for, and the folders below where no variable says otherwise."},
+		{"PATH", "Where the command, its toolchain and the agents are looked for."},
+		{"TERM", "Passed on to the command when there is a terminal."},
+		{"NO_COLOR", "Set to anything: no colours in bailey's own output."},
+	}
+}
+
+// Folder is one of bailey's own folders.
+type Folder struct {
+	Use      string // what lies in it
+	Variable string // of the environment, that moves it
+	Fallback string // where it is when the variable is not set
+}
+
+// Folders lists what FindDirs finds, for the documentation.
+func Folders() []Folder {
+	return []Folder{
+		{"configuration (reserved)", "XDG_CONFIG_HOME", "~/.config/bailey"},
+		{"data (reserved)", "XDG_DATA_HOME", "~/.local/share/bailey"},
+		{"state (reserved)", "XDG_STATE_HOME", "~/.local/state/bailey"},
+		{"sockets of running sandboxes", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
+	}
+}
+
+// LimitRow is one limit of a sandbox as the documentation shows it.
+type LimitRow struct {
+	Flag    string // without dashes
+	Default string
+	Least   string // empty: no more than that it is above zero
+}
+
+// LimitTable lists the limits of a sandbox, for the documentation.
+func LimitTable() []LimitRow {
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []LimitRow{
+		{"memory", Bytes(DefaultMemory).String() + ", at most three quarters of the machine's", Bytes(MinMemory).String()},
+		{"cpus", "all", "0.01"},
+		{"pids", count(DefaultProcesses), count(MinProcesses)},
+		{"nofile", count(DefaultOpenFiles), count(MinOpenFiles)},
+		{"tmp-size", Bytes(DefaultTmp).String(), ""},
+		{"disk", Bytes(DefaultDisk).String(), ""},
+		{"inodes", count(DefaultInodes), ""},
+		{"timeout", "none", ""},
+	}
+}
