@@ -1,0 +1,251 @@
+package spec_test
+
+import (
+	"bytes"
+	encoding "encoding/binary"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// racer swaps, as fast as it can, the places that bailey looks at on the host
+// for links to a folder outside. Its arguments: that folder, and whether to
+// swap also what makes bailey refuse to start.
+const racer = `
+import os, sys, time
+out = sys.argv[1]
+def t(f, *a):
+    try: f(*a)
+    except OSError: pass
+places = ["a", "a/b", "a/b/c", ".envrc", "package.json", ".vscode", ".vscode/tasks.json", ".githooks", ".claude", "sub/.git", "sub",
+    ".git/logs/refs", ".git/refs/x", ".git/refs/heads/d", ".git/objects/ab", ".git/rebase-merge", ".git/rebase-merge/git-rebase-todo",
+    ".git/hooks.set-aside", ".git/commondir.set-aside", ".git/COMMIT_EDITMSG", ".gitmodules", "vendor/x/.git", "vendor/x"]
+if sys.argv[2] == "all":
+    places += [".git/logs", ".git/refs", ".git/commondir", ".git/config.worktree", ".git/modules", ".git/worktrees"]
+n = 0
+while True:
+    for p in places:
+        aside = p + ".aside"
+        t(os.rename, p, aside)
+        t(os.symlink, os.path.join(out, p.replace(".git/", "git/", 1)), p)
+        t(os.unlink, p)
+        t(os.symlink, out, p)
+        t(os.unlink, p)
+        t(os.rename, aside, p)
+        if not os.path.lexists(p):
+            t(os.makedirs, p) if n % 2 else t(lambda: open(p, "w").write("x"))
+    n += 1
+    if n == 3: print("racing", flush=True)
+`
+
+// spy sees every open, read and change below a folder of the host.
+type spy struct {
+	fd     int
+	names  map[int32]string
+	mu     sync.Mutex
+	events []string
+}
+
+func watchFolder(t *testing.T, dir string) *spy {
+	t.Helper()
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &spy{fd: fd, names: map[int32]string{}}
+	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_MODIFY | syscall.IN_ATTRIB | syscall.IN_CREATE | syscall.IN_DELETE | syscall.IN_MOVE
+	var paths []string // first, since the walk itself is seen
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		wd, err := syscall.InotifyAddWatch(fd, path, mask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.names[int32(wd)] = path
+	}
+	go s.read()
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	return s
+}
+
+func (s *spy) read() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := syscall.Read(s.fd, buf)
+		if err != nil || n <= 0 {
+			return
+		}
+		for b := buf[:n]; len(b) >= syscall.SizeofInotifyEvent; {
+			wd, mask, length := int32(encoding.NativeEndian.Uint32(b)), encoding.NativeEndian.Uint32(b[4:]), encoding.NativeEndian.Uint32(b[12:])
+			name := bytes.TrimRight(b[16:16+length], "\x00")
+			b = b[16+length:]
+			s.mu.Lock()
+			if len(s.events) < 100 {
+				s.events = append(s.events, fmt.Sprintf("%s/%s %#x", s.names[wd], name, mask))
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *spy) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.events...)
+}
+
+// bait is a folder of the host that looks like what the racer's links stand
+// for, wherever they point in it.
+func bait(t *testing.T, y *yard.Yard) string {
+	t.Helper()
+	out := filepath.Join(base(y), "outside")
+	for _, name := range []string{
+		"b/c/canary", "canary", "tasks.json", "pre-commit", "settings.json", "config", "commondir", "HEAD", "hooks/pre-commit", "info/attributes",
+		"git/logs/HEAD", "git/refs/x/y", "git/objects/ab/cd", "git/rebase-merge/git-rebase-todo", "git/hooks/pre-commit", "git-rebase-todo",
+		".envrc", "package.json", "a/b/c/canary", "objects/ab", "refs/heads/main",
+	} {
+		owned(t, y, filepath.Join(out, name), "exec canary\n", 0o644)
+	}
+	if err := os.Symlink("canary", filepath.Join(out, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"a", "a/b", "git", "git/refs", "git/objects", "objects", "refs", "b", "."} {
+		chown(t, filepath.Join(out, d), y.UID, y.GID)
+	}
+	return out
+}
+
+// TestISO12_RacesLeadNowhere lets a sandbox swap what bailey looks at on the
+// host, while other runs in the same folder start, are measured, set right,
+// looked through, and killed. Nothing outside is opened, and nothing of it is
+// seen inside.
+func TestISO12_RacesLeadNowhere(t *testing.T) {
+	t.Attr("claim", "ISO-12")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		repository(t, y, y.Dir)
+		out := bait(t, y)
+		y.Write(t, "race.py", racer)
+		for _, name := range []string{"a/b/c/file", "sub/file", ".vscode/tasks.json", ".githooks/pre-commit", "package.json"} {
+			y.Write(t, name, "x\n")
+		}
+		before := y.Host(t, "find", out, "-printf", "%p %m %U %s %T@ %C@ %l\n")
+		spy := watchFolder(t, out)
+		ran := 0
+		for _, places := range []string{"tree", "all"} {
+			r := y.Start(t, "run", "--quiet", "--name", "racer-"+places, "--", python, "race.py", out, places)
+			r.Await(t, "racing")
+			for i := range 3 {
+				ran += victim(t, y, out, fmt.Sprintf("victim-%s-%d", places, i))
+			}
+			killedVictim(t, y, places)
+			if places == "tree" {
+				y.Run(t, "stop", "racer-tree").OK(t)
+				r.Wait(t, 20*time.Second)
+			}
+		}
+		if ran == 0 {
+			t.Error("no run got through the races; refused ones prove less")
+		}
+		<-time.After(500 * time.Millisecond) // the watchdog of the killed one ends meanwhile
+		if seen := spy.seen(); len(seen) > 0 {
+			t.Errorf("bailey opened or changed outside of the workspace: %v", seen)
+		}
+		if after := y.Host(t, "find", out, "-printf", "%p %m %U %s %T@ %C@ %l\n"); after != before {
+			t.Errorf("the folder outside changed:\n%s\nwas:\n%s", after, before)
+		}
+		// The twin: who reads without care is led there.
+		yard.Eventually(t, 30*time.Second, func() bool {
+			for _, name := range []string{"a/canary", "sub/canary", ".vscode/canary", ".claude/canary"} {
+				_, _ = os.ReadFile(filepath.Join(y.Dir, name))
+			}
+			return len(spy.seen()) > 5 // find's own listing is a part of them
+		}, func() string { return "the twin: a careless reader was never led outside" })
+		y.Run(t, "stop", "racer-all").OK(t)
+	})
+}
+
+// victim is a run in a folder where another sandbox races. It returns 1 if it
+// ran, 0 if bailey refused to start it.
+func victim(t *testing.T, y *yard.Yard, out, name string) int {
+	t.Helper()
+	v := y.Sh(t, `for i in 1 2 3 4 5 6 7 8; do find . -name canary 2>/dev/null; cat a/canary a/b/canary a/b/c/canary .git/logs/HEAD sub/canary 2>/dev/null; done | grep canary
+		mkdir .git/commondir 2>/dev/null; ln -s `+out+` .git/logs/link; ln -s `+out+`/canary .git/x 2>/dev/null; true`,
+		"--disk", "1G", "--inodes", "100000", "--name", name)
+	if v.Stdout != "" {
+		t.Errorf("what is outside was seen inside:\n%s", v.Stdout)
+	}
+	if v.Code == 125 && strings.Contains(v.Stderr, y.Dir) {
+		return 0
+	}
+	v.OK(t)
+	return 1
+}
+
+// killedVictim is one that is killed: its watchdog sets right what it left.
+func killedVictim(t *testing.T, y *yard.Yard, name string) {
+	t.Helper()
+	v := y.Start(t, "run", "--quiet", "--disk", "1G", "--name", "killed-"+name, "--", "sh", "-c", "mkdir .git/commondir; echo there; sleep 60")
+	yard.Eventually(t, 30*time.Second, func() bool {
+		o, e := v.Output()
+		return strings.Contains(o, "there") || e != ""
+	}, func() string { return "start" })
+	_ = v.Cmd.Process.Kill()
+	v.Wait(t, 10*time.Second)
+}
+
+// TestISO12_SpecialFilesHoldNothingUp: pipes and devices at places that bailey
+// reads make it neither wait nor read.
+func TestISO12_SpecialFilesHoldNothingUp(t *testing.T) {
+	t.Attr("claim", "ISO-12")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		repository(t, y, y.Dir)
+		for _, name := range []string{"Makefile", ".envrc", ".gitmodules", "package.json", ".vscode/tasks.json", "sub/.git", ".git/COMMIT_EDITMSG2", ".git/logs/pipe"} {
+			path := y.Write(t, name, "")
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			chown(t, path, y.UID, y.GID)
+		}
+		if err := syscall.Mknod(y.Dir+"/setup.py", syscall.S_IFCHR|0o666, 1<<8|1); err != nil {
+			t.Fatal(err)
+		}
+		r := y.Sh(t, `touch Makefile .envrc .gitmodules; head -c 4 setup.py >/dev/null && echo DEVICE; mknod null c 1 3 && echo MKNOD
+			mkfifo pipe && ls -l pipe; git status --porcelain >/dev/null; true`, "--disk", "1G").OK(t)
+		if strings.Contains(r.Stdout, "DEVICE") || strings.Contains(r.Stdout, "MKNOD") {
+			t.Errorf("a device was opened or made:\n%s", r.Stdout)
+		}
+		for _, name := range []string{"pipe", "null"} {
+			if _, err := os.Lstat(filepath.Join(y.Dir, name)); err == nil {
+				t.Errorf("the sandbox made the special file %s on the host", name)
+			}
+		}
+		// A pipe where git's configuration should be is refused at once.
+		config := y.Dir + "/.git/config"
+		if err := os.Remove(config); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(config, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := y.Sh(t, "true").Exit(t, 125); !strings.Contains(r.Stderr, config) {
+			t.Errorf("the message does not name %s: %s", config, r.Stderr)
+		}
+	})
+}
