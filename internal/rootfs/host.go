@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/launch"
 )
 
 // HomeDir is the home folder inside every sandbox.
@@ -15,10 +16,6 @@ const HomeDir = "/home/agent"
 
 // UserName is the name of the one user inside.
 const UserName = "agent"
-
-// rootCallerID stands for uid and gid 0 inside: some agents refuse to work
-// unattended as uid 0, and a sandbox has no business with that number.
-const rootCallerID = 1000
 
 // Host is all that FromHost knows of the machine, its caller and the run.
 type Host struct {
@@ -72,16 +69,11 @@ func FromHost(h Host) (Plan, error) {
 	return b.plan, nil
 }
 
-// InsideIDs returns the user and group number inside for a caller's: the
-// caller's own, so that `id` says the same inside and out, but never 0.
+// InsideIDs returns the user and group number inside for a caller's (package
+// launch decides).
 func InsideIDs(uid, gid int) (insideUID, insideGID int) {
-	if uid <= 0 {
-		return rootCallerID, rootCallerID
-	}
-	if gid <= 0 {
-		gid = uid
-	}
-	return uid, gid
+	in := launch.Inside(uid, gid)
+	return in.UID, in.GID
 }
 
 func (h Host) check() error {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -43,6 +44,20 @@ func (o *output) event(e bailey.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, _ = o.w.Write(append(b, '\n'))
+}
+
+// failed reports an error as the last event.
+func (o *output) failed(err error) {
+	message, code := err.Error(), bailey.ExitBailey
+	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+		message += " (" + e.Hint + ")"
+	}
+	o.event(bailey.Event{Type: bailey.EventError, Message: message, ExitCode: &code})
+}
+
+// Report writes an error as the one event of a run that never began.
+func Report(w io.Writer, err error) {
+	(&output{w: w, json: true, now: time.Now}).failed(err)
 }
 
 // say prints one sentence for a person, now or when the terminal is free.

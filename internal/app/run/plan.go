@@ -64,6 +64,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	}
 	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
+	// The first process needs room for threads of its own when a fork bomb has
+	// filled the command's.
+	p.spec.Limits.Processes += wire.ThreadReserve
 	if p.name, err = sandboxName(r.Name, ws.Path, p.spec.ID); err != nil {
 		return nil, err
 	}
@@ -75,8 +78,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
-		Env:   merge(system.Env, preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
-		Files: p.files,
+		Env:    merge(system.Env, preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
+		Files:  p.files,
+		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}}, //nolint:gosec // checked
 	}
 	if preset.Name != "" {
 		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
@@ -165,7 +169,7 @@ func tools(h Host, r *Request, ws string, preset harness.Preset) ([]rootfs.Tool,
 	for _, name := range r.Tools {
 		found, err := finder.Named(name)
 		if err != nil {
-			return nil, prefixed("--tool", err)
+			return nil, err
 		}
 		out = append(out, found...)
 	}

@@ -13,23 +13,24 @@ import (
 )
 
 // header says, before the command starts, what the sandbox is.
-func (u *running) header() {
+func (u *running) header() []string {
 	p := u.plan
 	access := "read-write"
 	if u.req.ReadOnly {
 		access = "read-only"
 	}
-	u.out.say("sandbox %s: %s, workspace %s (%s)", p.name, Runtime, p.workspace, access)
-	u.out.say("%s", u.netLine())
+	lines := []string{
+		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, Runtime, p.workspace, access),
+		u.netLine(),
+	}
 	for _, m := range p.mounted {
-		u.out.say("mounted read-only: %s (%s)", m.Source, m.Why)
+		lines = append(lines, fmt.Sprintf("mounted read-only: %s (%s)", m.Source, m.Why))
 	}
-	for _, n := range p.notes {
-		u.out.say("%s", n)
-	}
+	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {
-		u.out.say("limit %s is watched, not enforced: %s", s.Limit, s.Why)
+		lines = append(lines, fmt.Sprintf("limit %s is watched, not enforced: %s", s.Limit, s.Why))
 	}
+	return lines
 }
 
 func (u *running) netLine() string {

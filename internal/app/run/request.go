@@ -10,7 +10,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/policy"
-	"github.com/bailey-dev/bailey/internal/rootfs"
 )
 
 // Request is one `bailey run`, as asked for.
@@ -50,8 +49,7 @@ type Host struct {
 
 // Caller is the host's identity as the engine wants it.
 func (h Host) Caller() local.Caller {
-	uid, gid := rootfs.InsideIDs(h.UID, h.GID)
-	return local.Caller{UID: h.UID, GID: h.GID, Home: h.Home, Inside: local.IDs{UID: uid, GID: gid}}
+	return local.Caller{UID: h.UID, GID: h.GID, Home: h.Home}
 }
 
 // buildPolicy turns flags and the agent's own rules into a policy.

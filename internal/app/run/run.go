@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,14 +31,22 @@ func Run(ctx context.Context, h Host, r Request) (int, error) {
 		h.Helper = local.Launch(h.Caller())
 	}
 	defer h.Helper.Abandon()
-	p, err := makePlan(h, &r)
+	out := &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, now: time.Now}
+	code, err := start(ctx, h, &r, out)
+	if err != nil && r.JSON {
+		out.failed(err)
+		return bailey.ExitBailey, nil
+	}
+	return code, err
+}
+
+func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
+	p, err := makePlan(h, r)
 	if err != nil {
 		return 0, err
 	}
-	u := &running{
-		host: h, req: &r, plan: p, started: time.Now(), stop: make(chan ending, 16),
-		out: &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, sandbox: p.spec.ID, now: time.Now},
-	}
+	out.sandbox = p.spec.ID
+	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16)}
 	if !r.ReadOnly {
 		u.held = workspace.Hold(p.guard)
 		defer u.held.Release()
@@ -62,8 +71,12 @@ type running struct {
 	stop    chan ending
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
+	limit string  // that ended the run
+	atEnd *ending // what ended was when the command ended
+
 	mu     sync.Mutex
 	ended  *ending // why the run was ended from outside of its command
+	over   bool    // the command has ended
 	status string
 	denied denials
 }
@@ -132,8 +145,13 @@ func (u *running) startProxy(context.Context) error {
 }
 
 func (u *running) startSandbox(ctx context.Context) error {
-	u.header()
-	u.out.event(bailey.Event{Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command})
+	header := u.header()
+	for _, line := range header {
+		u.out.say("%s", line)
+	}
+	u.out.event(bailey.Event{
+		Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command, Message: strings.Join(header, "\n"),
+	})
 	cfg := local.Config{
 		Spec: u.plan.spec, Executable: u.host.Executable,
 		Enroll:   u.limits.enroll,
@@ -169,7 +187,9 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: u.host.Stdout, Stderr: u.host.Stderr,
 	})
-	u.setStatus("stopping")
+	u.mu.Lock()
+	u.status, u.over, u.atEnd = "stopping", true, u.ended
+	u.mu.Unlock()
 	u.end()
 	u.out.release()
 	return u.verdict(result, err)
@@ -186,12 +206,20 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 	case e = <-u.stop:
 	case <-deadline:
 		e = ending{reason: watch.Timeout, message: fmt.Sprintf("the deadline of %v passed", u.plan.spec.Limits.Timeout)}
-		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: e.reason, Message: e.message})
 	}
 	u.mu.Lock()
-	u.ended = &e
+	over := u.over
+	if !over || e.reason != watch.Timeout {
+		u.ended = &e
+	}
+	u.status = "stopping"
 	u.mu.Unlock()
-	u.setStatus("stopping")
+	if over {
+		return
+	}
+	if e.reason == watch.Timeout {
+		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: e.reason, Message: e.message})
+	}
 	if e.reason == reasonStop || e.reason == watch.Timeout {
 		ctx, done := context.WithTimeout(context.Background(), stopGrace) //nolint:forbidigo // the end must not depend on the caller
 		_ = u.wire.Shutdown(ctx)
@@ -294,7 +322,7 @@ func (u *running) adjust(x *wire.Exec) error {
 	if x.Dir == "/" {
 		x.Dir = u.plan.exec.Dir
 	}
-	x.Umask = u.plan.exec.Umask
+	x.Umask, x.Limits = u.plan.exec.Umask, u.plan.exec.Limits
 	return nil
 }
 

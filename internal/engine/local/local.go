@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
@@ -36,11 +36,7 @@ type Config struct {
 type Caller struct {
 	UID, GID int
 	Home     string
-	Inside   IDs // what it is in the sandbox
 }
-
-// IDs are a user and a group.
-type IDs struct{ UID, GID int }
 
 // Sandbox is one that runs. Close ends it.
 type Sandbox struct {
@@ -70,32 +66,29 @@ type Exit struct {
 type Pending struct {
 	ID     bailey.SandboxID
 	caller Caller
+	helper *launch.Helper
 	sb     *Sandbox
 	err    error // why there is no helper
 }
 
-// Launch starts the helper of one sandbox. A failure is kept and returned by
-// Start, where there is more to say about it.
+// Launch starts the helper of one sandbox, or takes the one that was started
+// with the process. A failure is kept and returned by Start, where there is
+// more to say about it.
 func Launch(caller Caller) *Pending {
-	p := &Pending{ID: bailey.NewSandboxID(), caller: caller}
-	ours, theirs, err := socketpair("control")
+	h, err := launch.Take()
 	if err != nil {
-		p.err = err
-		return p
+		return &Pending{ID: bailey.NewSandboxID(), caller: caller, err: startError(err)}
 	}
-	defer theirs.Close() //nolint:errcheck // the helper has its own
-	wire, guest, err := socketpair("wire")
-	if err != nil {
-		p.err = errors.Join(err, ours.Close())
-		return p
+	control := os.NewFile(uintptr(h.Control), "control") //nolint:gosec // a descriptor
+	sb := &Sandbox{
+		Wire: os.NewFile(uintptr(h.Wire), "wire"), Pid: h.Process.Pid, //nolint:gosec // a descriptor
+		process: h.Process, control: control, exited: make(chan struct{}), closed: sync.OnceValue(control.Close),
 	}
-	defer guest.Close() //nolint:errcheck // the helper has its own
-	p.sb = &Sandbox{Wire: wire, control: ours, exited: make(chan struct{}), closed: sync.OnceValue(ours.Close)}
-	if err := p.sb.launch(namespaces(p), []*os.File{theirs, guest}); err != nil {
-		p.err = errors.Join(err, ours.Close(), wire.Close())
-		p.sb = nil
-	}
-	return p
+	go func() {
+		_, _ = h.Process.Wait()
+		close(sb.exited)
+	}()
+	return &Pending{ID: h.ID, caller: caller, sb: sb, helper: h}
 }
 
 // Abandon ends a helper that is not going to be used. It does nothing after a
@@ -160,7 +153,10 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*Settings, []*os.File, error
 	if p.caller.UID != 0 {
 		return s, files, nil
 	}
-	prep := preparer{pending: p, maps: map[owner]*os.File{}}
+	prep := preparer{pending: p, maps: map[launch.IDs]*os.File{}}
+	if p.helper.IDMap != nil {
+		prep.maps[p.helper.Owner] = p.helper.IDMap
+	}
 	for i, m := range cfg.Spec.Mounts {
 		f, err := prep.open(m)
 		if err != nil {
@@ -174,54 +170,6 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*Settings, []*os.File, error
 		cl.add(f)
 	}
 	return s, files, nil
-}
-
-// launch starts the helper in its namespaces. The thread that does it lives
-// as long as the helper: the kernel ties the parent-death signal to it.
-func (sb *Sandbox) launch(sys *syscall.SysProcAttr, files []*os.File) error {
-	attr := &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: append([]*os.File{nil, nil, nil}, files...),
-		Sys: sys,
-	}
-	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = null.Close() }()
-	attr.Files[0], attr.Files[1], attr.Files[2] = null, null, null
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-		p, err := os.StartProcess("/proc/self/exe", []string{HelperArgv0}, attr)
-		if err != nil {
-			started <- startError(err)
-			return
-		}
-		sb.process, sb.Pid = p, p.Pid
-		started <- nil
-		_, _ = p.Wait()
-		close(sb.exited)
-	}()
-	return <-started
-}
-
-func namespaces(p *Pending) *syscall.SysProcAttr {
-	in := p.caller.Inside
-	out := p.hostIDs()
-	attr := &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: in.UID, HostID: out.UID, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: in.GID, HostID: out.GID, Size: 1}},
-		AmbientCaps: userns.AllCaps(),
-		Pdeathsig:   syscall.SIGKILL,
-		Setsid:      true,
-	}
-	if p.caller.UID == 0 {
-		attr.GidMappingsEnableSetgroups = true
-		attr.Credential = &syscall.Credential{Uid: uint32(in.UID), Gid: uint32(in.GID)}
-	}
-	return attr
 }
 
 func startError(err error) error {
@@ -362,19 +310,6 @@ func recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	return n, oobn, errors.Join(ctlErr, err)
-}
-
-// socketpair returns our end, ready for the runtime's poller, and the end
-// that a child inherits.
-func socketpair(name string) (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make %s socket: %w", name, err)
-	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), name), os.NewFile(uintptr(fds[1]), name), nil
 }
 
 // cleanup closes what only the start needed, in reverse.

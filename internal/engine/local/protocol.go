@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // HelperArgv0 is the name under which the binary plays this role.
-const HelperArgv0 = "bailey-helper"
+const HelperArgv0 = launch.Argv0
 
 // Descriptors that a helper is born with, after the standard three.
 const (

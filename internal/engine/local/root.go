@@ -3,42 +3,21 @@ package local
 import (
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
-// A root caller is never mapped into a sandbox: to the kernel it would be host
-// root there, able to write /proc/sys without one capability. Its sandboxes
-// run as an id that owns nothing, each as one of its own, and the files of the
-// caller are shown to that id through an id-mapped mount (docs/adr/0008).
-//
-// unusedBase starts a range far above what distributions, systemd and
-// subordinate id files give out (systemd's UIDS-GIDS page; login.defs).
-const unusedBase = 0x70000000
+// A root caller's sandboxes run as ids that own nothing, each as one of its
+// own (package launch), and the files of the caller are shown to that id
+// through an id-mapped mount (docs/adr/0008).
 
-// hostIDs are the ids of the sandbox's processes on the host.
-func (p *Pending) hostIDs() IDs {
-	if p.caller.UID != 0 {
-		return IDs{p.caller.UID, p.caller.GID}
-	}
-	n := UnusedID(p.ID)
-	return IDs{n, n}
-}
-
-// UnusedID is the host id of a root caller's sandbox: 24 bits of its random
-// id above unusedBase.
-func UnusedID(id bailey.SandboxID) int {
-	n := 0
-	for _, c := range strings.TrimPrefix(string(id), "sbx_") {
-		n = (n*16 + strings.IndexRune("0123456789abcdef", c)) & 0xffffff
-	}
-	return unusedBase + n
-}
+// UnusedID is launch.UnusedID.
+func UnusedID(id bailey.SandboxID) int { return launch.UnusedID(id) }
 
 // proxyBit sets the proxy's id apart from its sandbox's.
 const proxyBit = 0x800000
@@ -47,15 +26,13 @@ const proxyBit = 0x800000
 func ProxyID(n int) int { return n ^ proxyBit }
 
 // IsUnused reports whether n is of the range of UnusedID.
-func IsUnused(n int) bool { return n&^0xffffff == unusedBase }
-
-type owner struct{ uid, gid int }
+func IsUnused(n int) bool { return launch.IsUnused(n) }
 
 // preparer opens the sources of mounts with root's rights, so that the helper
 // need not reach them.
 type preparer struct {
 	pending *Pending
-	maps    map[owner]*os.File
+	maps    map[launch.IDs]*os.File
 }
 
 func (p *preparer) open(m bailey.Mount) (*os.File, error) {
@@ -91,12 +68,12 @@ func (p *preparer) idMap(source string) (*os.File, error) {
 	if err := syscall.Stat(source, &st); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", source, err)
 	}
-	o := owner{int(st.Uid), int(st.Gid)}
+	o := launch.IDs{UID: int(st.Uid), GID: int(st.Gid)}
 	if f, ok := p.maps[o]; ok {
 		return f, nil
 	}
-	seen := p.pending.hostIDs()
-	f, err := userns.MapFD(o.uid, seen.UID, o.gid, seen.GID)
+	seen := p.pending.helper.Host
+	f, err := userns.MapFD(o.UID, seen.UID, o.GID, seen.GID)
 	if err != nil {
 		return nil, err
 	}

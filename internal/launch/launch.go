@@ -1,0 +1,215 @@
+// Package launch starts a sandbox's helper in its namespaces, and for
+// `bailey run` does so before anything else happens in the process.
+//
+// A child in a user namespace of its own is made by a full fork: from then on
+// every page that the parent writes is copied first. Early in its life a Go
+// program has few pages and writes them seldom; after its packages are
+// initialised it has many. And the helper's program needs as long to start as
+// the command line needs to be understood, so the two go side by side. The
+// helper only waits: it is told what to do, or it goes away with its parent.
+//
+// It decides nothing about a sandbox. internal/engine/local uses it.
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/userns"
+)
+
+// Argv0 is the name under which the binary plays the helper.
+const Argv0 = "bailey-helper"
+
+// Helper is a helper that has been started and knows nothing yet. Its parent
+// holds the other ends of its two sockets.
+type Helper struct {
+	ID      bailey.SandboxID
+	Process *os.Process
+	Control int // descriptor: non-blocking
+	Wire    int // descriptor: non-blocking
+	Host    IDs // its ids on the host
+
+	// IDMap is a user namespace that shows files of the owner of the current
+	// folder as the helper's, for a root caller; it may be nil.
+	IDMap *os.File
+	Owner IDs // of the current folder
+}
+
+// IDs are a user and a group.
+type IDs struct{ UID, GID int }
+
+// rootCallerID stands for uid and gid 0 inside.
+const rootCallerID = 1000
+
+// Inside returns the ids in the sandbox of a caller's: its own, so that `id`
+// says the same inside and out, but never 0.
+func Inside(uid, gid int) IDs {
+	if uid <= 0 {
+		return IDs{rootCallerID, rootCallerID}
+	}
+	if gid <= 0 {
+		gid = uid
+	}
+	return IDs{uid, gid}
+}
+
+// first is the helper that init started, until somebody takes it.
+var first struct { //nolint:gochecknoglobals // between init and main
+	helper *Helper
+	err    error
+	there  bool
+}
+
+//nolint:gochecknoinits // the point of the package: as early as can be
+func init() {
+	if wanted(os.Args) {
+		first.there = true
+		first.helper, first.err = start()
+		if first.err == nil && os.Getuid() == 0 {
+			first.helper.mapOwner()
+		}
+	}
+}
+
+// wanted reports whether the process is a `bailey run` with something to run.
+func wanted(args []string) bool {
+	return len(args) > 2 && args[1] == "run" && !role(args[0])
+}
+
+// role reports whether argv[0] is the name of a role and not of a command.
+func role(argv0 string) bool {
+	return len(argv0) > 7 && (argv0[:7] == "bailey-" || argv0[:6] == "runsc-") || argv0 == "/proc/self/exe"
+}
+
+// Take returns the helper that was started first, or starts one.
+func Take() (*Helper, error) {
+	if first.there {
+		first.there = false
+		h, err := first.helper, first.err
+		first.helper = nil
+		return h, err
+	}
+	// The kernel ties the death signal to the thread that forks: one that
+	// nothing else uses, and that lasts.
+	type result struct {
+		h   *Helper
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		h, err := start()
+		done <- result{h, err}
+		if err == nil {
+			select {} // the thread lasts as long as the process
+		}
+	}()
+	r := <-done
+	return r.h, r.err
+}
+
+func start() (*Helper, error) {
+	h := &Helper{ID: bailey.NewSandboxID()}
+	uid, gid := os.Getuid(), os.Getgid()
+	in := Inside(uid, gid)
+	h.Host = IDs{uid, gid}
+	if uid == 0 {
+		n := UnusedID(h.ID)
+		h.Host = IDs{n, n}
+	}
+	control, theirs, err := socketpair()
+	if err != nil {
+		return nil, err
+	}
+	wire, guest, err := socketpair()
+	if err != nil {
+		return nil, errors.Join(err, closeAll(control, theirs))
+	}
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(control, theirs, wire, guest))
+	}
+	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire")}
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, ends...), Sys: namespaces(uid, in, h.Host)}
+	h.Process, err = os.StartProcess("/proc/self/exe", []string{Argv0}, attr)
+	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close())
+	if err != nil {
+		return nil, errors.Join(err, closeErr, closeAll(control, wire))
+	}
+	h.Control, h.Wire = control, wire
+	return h, closeErr
+}
+
+func namespaces(uid int, in, out IDs) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: in.UID, HostID: out.UID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: in.GID, HostID: out.GID, Size: 1}},
+		AmbientCaps: userns.AllCaps(),
+		Pdeathsig:   syscall.SIGKILL,
+		Setsid:      true,
+	}
+	if uid == 0 {
+		attr.GidMappingsEnableSetgroups = true
+		attr.Credential = &syscall.Credential{Uid: uint32(in.UID), Gid: uint32(in.GID)} //nolint:gosec // small constants
+	}
+	return attr
+}
+
+// mapOwner prepares the id map that a root caller's workspace most often
+// needs. Whatever fails here is tried again, and reported, where it is needed.
+func (h *Helper) mapOwner() {
+	var st syscall.Stat_t
+	if syscall.Stat(".", &st) != nil {
+		return
+	}
+	h.Owner = IDs{int(st.Uid), int(st.Gid)}
+	if f, err := userns.MapFD(h.Owner.UID, h.Host.UID, h.Owner.GID, h.Host.GID); err == nil {
+		h.IDMap = f
+	}
+}
+
+// unusedBase starts a range of ids far above what distributions, systemd and
+// subordinate id files give out (systemd's UIDS-GIDS page; login.defs).
+const unusedBase = 0x70000000
+
+// UnusedID is the host id of a root caller's sandbox: 24 bits of its random id
+// above unusedBase. A root caller is never mapped into a sandbox: to the
+// kernel it would be host root there (docs/adr/0008).
+func UnusedID(id bailey.SandboxID) int {
+	n := 0
+	for i := len("sbx_"); i < len(id); i++ {
+		digit := int(id[i] - '0')
+		if id[i] >= 'a' {
+			digit = int(id[i]-'a') + 10
+		}
+		n = (n*16 + digit) & 0xffffff
+	}
+	return unusedBase + n
+}
+
+// IsUnused reports whether n is of the range of UnusedID.
+func IsUnused(n int) bool { return n&^0xffffff == unusedBase }
+
+// socketpair returns our end, non-blocking, and the end that a child inherits.
+func socketpair() (ours, theirs int, err error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, fmt.Errorf("make socket: %w", err)
+	}
+	return fds[0], fds[1], syscall.SetNonblock(fds[0], true)
+}
+
+func closeAll(fds ...int) error {
+	var errs []error
+	for _, fd := range fds {
+		errs = append(errs, syscall.Close(fd))
+	}
+	return errors.Join(errs...)
+}
