@@ -5,6 +5,11 @@ GO      ?= go
 PREFIX  ?= /usr/local
 N       ?= 20
 
+MANDIR  := $(PREFIX)/share/man/man1
+BASHDIR := $(PREFIX)/share/bash-completion/completions
+ZSHDIR  := $(PREFIX)/share/zsh/site-functions
+FISHDIR := $(PREFIX)/share/fish/vendor_completions.d
+
 LDFLAGS := -s -w
 
 .PHONY: all build install test unit spec lint bench gen help clean
@@ -16,9 +21,13 @@ build: ## build bin/bailey (the default)
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/bailey ./cmd/bailey
 
-install: build ## install to $(PREFIX)/bin (PREFIX=/usr/local)
-	install -d "$(DESTDIR)$(PREFIX)/bin"
+install: build ## install the binary, its manual page and completions (PREFIX=/usr/local)
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MANDIR)" "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	install -m 0755 bin/bailey "$(DESTDIR)$(PREFIX)/bin/bailey"
+	bin/bailey man >"$(DESTDIR)$(MANDIR)/bailey.1"
+	bin/bailey completion bash >"$(DESTDIR)$(BASHDIR)/bailey"
+	bin/bailey completion zsh >"$(DESTDIR)$(ZSHDIR)/_bailey"
+	bin/bailey completion fish >"$(DESTDIR)$(FISHDIR)/bailey.fish"
 
 test: build ## run all tests: units with the race detector, then the security claims
 	@.ci/deps test
@@ -37,7 +46,7 @@ bench: build ## start-up times, ratios and memory, in one run (N=20; ARGS="-as U
 	@.ci/deps bench
 	@$(GO) run ./bench -n $(N) $(ARGS)
 
-gen: build ## write what is generated again: NOTICE, docs/cli.md, docs/configuration.md
+gen: build ## write what is generated again: the first process, NOTICE, tables and references
 	@tools/gen
 
 clean: ## remove what was built

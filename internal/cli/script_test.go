@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/config"
 )
+
+var update = flag.Bool("update-reference", false, "write docs/cli.md and docs/configuration.md")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -83,7 +86,13 @@ func TestReference_IsUpToDate(t *testing.T) {
 		if code != 0 || want == "" {
 			t.Fatalf("reference %s: exit %d: %s", page, code, stderr)
 		}
-		have, err := os.ReadFile("../../docs/" + page + ".md")
+		file := "../../docs/" + page + ".md"
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
