@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/firstproc"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
+	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
@@ -53,7 +55,9 @@ func (u *running) startLimits(context.Context) error {
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes
 	}
-	dog, err := watch.Start(&exec.Cmd{Path: "/proc/self/exe", Args: []string{watchdog.Argv0}, Env: []string{}, Dir: "/"}, s)
+	program, done := smallProgram()
+	defer done()
+	dog, err := watch.Start(&exec.Cmd{Path: program, Args: []string{watch.Argv0}, Env: []string{}, Dir: "/"}, s)
 	if err != nil {
 		return err
 	}
@@ -62,6 +66,11 @@ func (u *running) startLimits(context.Context) error {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	u.limits.statuses = group.Statuses()
+	if group.Place().Version != 0 && u.limits.isWatched(cgroup.Memory) {
+		if err := dog.WatchMemory(l.MemoryBytes); err != nil {
+			return err
+		}
+	}
 	go u.limits.listen()
 	go u.watchLimits()
 	return nil
@@ -70,6 +79,18 @@ func (u *running) startLimits(context.Context) error {
 // backstopTasks is above what gVisor needs for the processes inside, each of
 // which costs it up to four threads of the host.
 func backstopTasks(processes int64) int64 { return max(cgroup.BackstopTasks, 4*processes) }
+
+// smallProgram returns the path of the program that plays the watchdog: the
+// embedded one, or where that cannot be executed, this one. done is called
+// when it has been started.
+func smallProgram() (path string, done func()) {
+	if firstproc.Image != "" {
+		if f, err := memfd.Executable("bailey", firstproc.Image); err == nil {
+			return memfd.Path(f), func() { _ = f.Close() }
+		}
+	}
+	return "/proc/self/exe", func() {}
+}
 
 // cpuQuota is zero, for none, when the sandbox may use the whole machine.
 func (u *running) cpuQuota() int64 {
@@ -121,6 +142,10 @@ func (l *limits) watched() []cgroup.Status {
 		}
 	}
 	return out
+}
+
+func (l *limits) isWatched(name string) bool {
+	return slices.ContainsFunc(l.watched(), func(s cgroup.Status) bool { return s.Limit == name })
 }
 
 func (l *limits) close() error {
