@@ -1,20 +1,26 @@
-// Command sandboxd is the first process of a sandbox, as a program of its own.
+// Command sandboxd is the small roles of bailey as a program of their own: the
+// first process of a sandbox, and the watchdog beside it.
 //
-// It is what bailey itself would play there, without gVisor around it: inside
-// a user-space kernel a program of 40 MB takes five times as long to start as
-// one of 3 MB. `make gen` builds it and internal/firstproc embeds it.
+// It is what bailey's own binary would play there, without gVisor around it: a
+// program of 40 MB takes three times as long to start as one of 3 MB, and
+// inside a user-space kernel five times. `make gen` builds it and
+// internal/firstproc embeds it.
 package main
 
 import (
 	"os"
 
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
+	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/posture"
 	"github.com/bailey-dev/bailey/internal/sandbox"
+	"github.com/bailey-dev/bailey/internal/watch"
 )
 
 func main() {
 	switch {
+	case os.Args[0] == watch.Argv0:
+		os.Exit(watchdog.Main(os.Args))
 	case len(os.Args) == 2 && os.Args[1] == sandbox.FirstArg:
 		os.Exit(sandboxd.Main(os.Args))
 	case len(os.Args) == 2 && os.Args[1] == posture.Arg:

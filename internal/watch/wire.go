@@ -8,6 +8,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
+// Argv0 is the name under which a program plays the watchdog.
+const Argv0 = "bailey-watchdog"
+
 // The descriptors that a watchdog is started with, beside the standard ones.
 const (
 	SettingsFD = 3 // one Settings as JSON, then EOF

@@ -18,7 +18,7 @@ import (
 )
 
 // Argv0 is the name under which bailey starts itself in this role.
-const Argv0 = "bailey-watchdog"
+const Argv0 = watch.Argv0
 
 // Main is the role's entry. Args are as of os.Args; it takes none but its name,
 // and uses the descriptors of internal/watch. It returns the exit code: 0 when
