@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -58,19 +57,16 @@ func (f *flow) sniff() kind {
 }
 
 // patience is how long the first byte may take. Servers of mail or SSH speak
-// first, so where the connection is allowed as it stands a short silence is
-// enough. So it is where nothing is to be hoped for: no rule speaks of the
-// port, or in mode open, where only a special or denied address is not allowed
-// as it stands.
+// first, so a short silence decides: where the connection is allowed as it
+// stands the server is given the word, and elsewhere nothing is to be hoped
+// for, as a client that has a name to say got the address from our DNS. Only
+// on the ports of the web, where browsers connect before they know what to
+// ask, and where only TLS and HTTP name a host, is there time.
 func (f *flow) patience() time.Duration {
-	p := f.p.cfg.Policy
 	if f.webPort() {
 		return sniffTimeout
 	}
-	if f.identify(true) || p.Mode == bailey.NetOpen || !policy.CouldReach(p, f.dest.Port()) {
-		return silenceWait
-	}
-	return sniffTimeout
+	return silenceWait
 }
 
 // webPort reports whether only TLS and HTTP can give the connection a name:

@@ -116,15 +116,6 @@ func DecideHostAddress(d bailey.Decision, addr netip.Addr) bailey.Decision {
 		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule that names the very host opens it", addr))
 }
 
-// CouldReach reports whether any connection to this port could be allowed, so
-// that one for which nothing can be said is refused without waiting.
-func CouldReach(p Policy, port uint16) bool {
-	if p.Mode == bailey.NetOpen {
-		return true
-	}
-	return p.Mode == bailey.NetAllow && slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.allowsPort(port) })
-}
-
 func decideLiteral(p Policy, r Request) bailey.Decision {
 	switch {
 	case !r.Addr.IsValid():

@@ -186,19 +186,6 @@ func TestDecideHostAddress(t *testing.T) {
 	}
 }
 
-func TestCouldReach(t *testing.T) {
-	t.Parallel()
-	p := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "ssh.test:22")}
-	for port, want := range map[uint16]bool{80: true, 443: true, 22: true, 25: false, 0: false} {
-		if got := policy.CouldReach(p, port); got != want {
-			t.Errorf("port %d: %v", port, got)
-		}
-	}
-	if policy.CouldReach(policy.Policy{Allow: p.Allow}, 443) || !policy.CouldReach(policy.Policy{Mode: bailey.NetOpen}, 25) {
-		t.Error("mode none or open")
-	}
-}
-
 func TestPolicy_Validate(t *testing.T) {
 	t.Parallel()
 	allow := rules(t, "allow.test")
