@@ -65,6 +65,9 @@ func (g *guard) Read(b []byte) (int, error) {
 		if g.fault != nil {
 			return 0, g.fault
 		}
+		if len(g.raw) == 0 && (g.state == inBody || g.state == inChunk || g.state == opaque) {
+			return g.readBody(b)
+		}
 		progress, err := g.judge()
 		if err != nil {
 			g.fail(err)
@@ -80,6 +83,31 @@ func (g *guard) Read(b []byte) (int, error) {
 	n := copy(b, g.ready)
 	g.ready = g.ready[n:]
 	return n, nil
+}
+
+// readBody reads what needs no judging straight into b.
+func (g *guard) readBody(b []byte) (int, error) {
+	if g.state != opaque {
+		b = b[:min(int64(len(b)), g.left)]
+	}
+	n, err := g.Conn.Read(b)
+	g.out.Add(int64(n))
+	if g.state != opaque {
+		g.spend(int64(n))
+	}
+	return n, err
+}
+
+// spend counts bytes of a body or chunk that were passed on.
+func (g *guard) spend(n int64) {
+	g.left -= n
+	switch {
+	case g.left > 0:
+	case g.state == inBody:
+		g.state = atHead
+	case g.state == inChunk:
+		g.state = atChunkEnd
+	}
 }
 
 // fail stops reading for good. A bad head is shown to the handler, which can
@@ -117,12 +145,7 @@ func (g *guard) judge() (progress bool, err error) {
 	case inBody, inChunk:
 		n := min(int64(len(g.raw)), g.left)
 		g.pass(int(n))
-		g.left -= n
-		if g.left == 0 && g.state == inBody {
-			g.state = atHead
-		} else if g.left == 0 {
-			g.state = atChunkEnd
-		}
+		g.spend(n)
 		return true, nil
 	case atChunkSize:
 		return g.judgeChunkSize()

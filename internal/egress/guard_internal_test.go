@@ -206,15 +206,17 @@ func TestRelay_Idle(t *testing.T) {
 	t.Parallel()
 	down, client := tcpPair(t)
 	up, server := tcpPair(t)
-	r := &relay{idle: 300 * time.Millisecond, now: time.Now}
+	const idle = 3 * time.Second // long enough for a machine that is busy
+	r := &relay{idle: idle, now: time.Now}
+	_ = client.SetDeadline(time.Now().Add(time.Minute))
 	r.last.Store(time.Now().UnixNano())
 	var out, in atomic.Int64
 	ended := make(chan bool, 2)
 	go func() { ended <- r.copy(up, down, &out) }()
 	go func() { ended <- r.copy(down, up, &in) }()
 	started := time.Now()
-	for range 10 { // one second of download
-		time.Sleep(100 * time.Millisecond) // the server's own slowness is what is tested
+	for range 10 { // one and a half idle times of download
+		time.Sleep(idle * 3 / 20) // the server's own slowness is what is tested
 		if _, err := server.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +229,7 @@ func TestRelay_Idle(t *testing.T) {
 		t.Error("a connection in use was ended")
 	default:
 	}
-	if orderly := <-ended; orderly || time.Since(started) < time.Second+200*time.Millisecond {
+	if orderly := <-ended; orderly || time.Since(started) < idle*2 {
 		t.Errorf("orderly %v after %s", orderly, time.Since(started))
 	}
 	<-ended
