@@ -18,10 +18,10 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/early"
-	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/runsc"
 	"github.com/bailey-dev/bailey/internal/runsc/embedded"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -41,7 +41,7 @@ func main() {
 // play runs the role that argv[0] names and returns its exit code.
 func play(args []string) int {
 	switch args[0] {
-	case local.HelperArgv0:
+	case role.Helper:
 		return helper.Main()
 	case gate.Argv0:
 		return proxy.Main(args[1:])

@@ -1,5 +1,6 @@
 // Command sandboxd is the small roles of bailey as a program of their own: the
-// first process of a sandbox, and the watchdog beside it.
+// first process of a sandbox, the helper that makes its namespaces, and the
+// watchdog beside it.
 //
 // It is what bailey's own binary would play there, without gVisor around it: a
 // program of 40 MB takes three times as long to start as one of 3 MB, and
@@ -10,15 +11,20 @@ package main
 import (
 	"os"
 
+	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
+	_ "github.com/bailey-dev/bailey/internal/early" // before all that a first process has no use for
 	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
 
 func main() {
 	switch {
+	case os.Args[0] == role.Helper:
+		os.Exit(helper.Main())
 	case os.Args[0] == watch.Argv0:
 		os.Exit(watchdog.Main(os.Args))
 	case len(os.Args) == 2 && os.Args[1] == sandbox.FirstArg:

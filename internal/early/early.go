@@ -31,6 +31,13 @@ var lastmoduledatap unsafe.Pointer
 // skipped are the import paths, as prefixes, that only gVisor's roles need.
 var skipped = [...]string{"gvisor.dev/gvisor/", "google.golang.org/protobuf/", "github.com/cilium/ebpf"} //nolint:gochecknoglobals // read once, before main
 
+// inside are those that only roles outside of a sandbox need; the program of a
+// sandbox's first process has them for the others that it plays.
+var inside = [...]string{"github.com/google/nftables", "github.com/vishvananda/netlink", "github.com/mdlayher/"} //nolint:gochecknoglobals // read once, before main
+
+// firstPath is where that program lies (sandbox.FirstPath; a test compares).
+const firstPath = "/.bailey/bailey"
+
 // task is the head of the runtime's initTask (runtime/proc.go): the functions
 // follow it.
 type task struct {
@@ -47,7 +54,10 @@ const (
 //nolint:gochecknoinits // the point of the package
 func init() {
 	if RoleOf(os.Args) != Runtime {
-		skip()
+		skip(skipped[:])
+	}
+	if len(os.Args) > 0 && os.Args[0] == firstPath {
+		skip(inside[:])
 	}
 }
 
@@ -80,7 +90,7 @@ func RoleOf(args []string) Role {
 	return Runtime
 }
 
-func skip() {
+func skip(prefixes []string) {
 	for _, t := range tasks() {
 		if t.state != 0 {
 			continue
@@ -89,7 +99,7 @@ func skip() {
 		if f == nil {
 			continue
 		}
-		for _, prefix := range skipped {
+		for _, prefix := range prefixes {
 			if strings.HasPrefix(f.Name(), prefix) {
 				t.state = done
 			}

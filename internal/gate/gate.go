@@ -6,10 +6,11 @@ package gate
 import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/role"
 )
 
 // Argv0 is the name under which the binary plays the proxy.
-const Argv0 = "bailey-proxy"
+const Argv0 = role.Proxy
 
 // The descriptors the role is started with.
 const (

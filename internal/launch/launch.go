@@ -19,20 +19,21 @@ import (
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
+	"github.com/bailey-dev/bailey/internal/role"
 )
-
-// Argv0 is the name under which the binary plays the helper.
-const Argv0 = "bailey-helper"
 
 // Helper is a helper that has been started and knows nothing yet. Its parent
 // holds the other ends of its two sockets.
 type Helper struct {
 	ID      bailey.SandboxID
 	Process *os.Process
-	Control int // descriptor: non-blocking
-	Wire    int // descriptor: non-blocking
-	Host    IDs // its ids on the host
+	Control int  // descriptor: non-blocking
+	Wire    int  // descriptor: non-blocking
+	Host    IDs  // its ids on the host
+	Small   bool // it is the embedded small program, which is the first process's too
 
 	// IDMap is a user namespace that shows files of the owner of the current
 	// folder as the helper's, for a root caller; it may be nil.
@@ -78,11 +79,11 @@ func init() {
 
 // wanted reports whether the process is a `bailey run` with something to run.
 func wanted(args []string) bool {
-	return len(args) > 2 && args[1] == "run" && !role(args[0])
+	return len(args) > 2 && args[1] == "run" && !isRole(args[0])
 }
 
-// role reports whether argv[0] is the name of a role and not of a command.
-func role(argv0 string) bool {
+// isRole reports whether argv[0] is the name of a role and not of a command.
+func isRole(argv0 string) bool {
 	return len(argv0) > 7 && (argv0[:7] == "bailey-" || argv0[:6] == "runsc-") || argv0 == "/proc/self/exe"
 }
 
@@ -134,15 +135,34 @@ func start() (*Helper, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll(control, theirs, wire, guest))
 	}
-	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire")}
+	exe, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, errors.Join(err, null.Close(), closeAll(control, theirs, wire, guest))
+	}
+	program, small, done := Program()
+	defer done()
+	h.Small = small
+	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire"), exe}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, ends...), Sys: namespaces(uid, in, h.Host)}
-	h.Process, err = os.StartProcess("/proc/self/exe", []string{Argv0}, attr)
-	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close())
+	h.Process, err = os.StartProcess(program, []string{role.Helper}, attr)
+	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close(), exe.Close())
 	if err != nil {
 		return nil, errors.Join(err, closeErr, closeAll(control, wire))
 	}
 	h.Control, h.Wire = control, wire
 	return h, closeErr
+}
+
+// Program returns the path of the program that plays the small roles: the
+// embedded one, or where that cannot be executed, this one. done is to be
+// called when the role has been started.
+func Program() (path string, small bool, done func()) {
+	if firstproc.Image != "" {
+		if f, err := memfd.Executable("bailey", firstproc.Image); err == nil {
+			return memfd.Path(f), true, func() { _ = f.Close() }
+		}
+	}
+	return "/proc/self/exe", false, func() {}
 }
 
 func namespaces(uid int, in, out IDs) *syscall.SysProcAttr {

@@ -5,11 +5,12 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // Argv0 is the name under which a program plays the watchdog.
-const Argv0 = "bailey-watchdog"
+const Argv0 = role.Watchdog
 
 // The descriptors that a watchdog is started with, beside the standard ones.
 const (

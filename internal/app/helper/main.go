@@ -16,7 +16,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
-	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
@@ -52,9 +52,10 @@ func Main() int {
 	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
 		return bailey.ExitBailey
 	}
-	unix.CloseOnExec(local.ControlFD)
-	unix.CloseOnExec(local.WireFD)
-	control := os.NewFile(local.ControlFD, "control")
+	unix.CloseOnExec(handoff.ControlFD)
+	unix.CloseOnExec(handoff.WireFD)
+	unix.CloseOnExec(handoff.ExeFD)
+	control := os.NewFile(handoff.ControlFD, "control")
 	if err := run(control); err != nil {
 		report(control, failure(err))
 		return bailey.ExitBailey
@@ -62,8 +63,8 @@ func Main() int {
 	return 0
 }
 
-func failure(err error) local.Report {
-	r := local.Report{Event: local.Failed, Layer: "sandbox", Message: err.Error(), Kind: bailey.KindOf(err)}
+func failure(err error) handoff.Report {
+	r := handoff.Report{Event: handoff.Failed, Layer: "sandbox", Message: err.Error(), Kind: bailey.KindOf(err)}
 	if l, ok := errors.AsType[*layer](err); ok {
 		r.Layer, r.Hint = l.name, l.hint
 	}
@@ -73,7 +74,7 @@ func failure(err error) local.Report {
 	return r
 }
 
-func report(control *os.File, r local.Report, fds ...int) {
+func report(control *os.File, r handoff.Report, fds ...int) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return
@@ -97,7 +98,7 @@ func run(control *os.File) error {
 	if err != nil {
 		return layerError("gvisor", err, "")
 	}
-	s, files, err := local.ReadSettings(control)
+	s, files, err := handoff.ReadSettings(control)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func run(control *os.File) error {
 }
 
 // prepare makes everything that gVisor is to find.
-func prepare(s *local.Settings, files []*os.File) (*os.File, error) {
+func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
 	sources, err := pin(s, files)
 	if err != nil {
 		return nil, layerError("mounts", err, "")
@@ -167,10 +168,10 @@ func launch() (*gvisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
-	wire := os.NewFile(local.WireFD, "wire")
+	wire := os.NewFile(handoff.WireFD, "wire")
 	g.args = argsIn
 	g.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
+		Path: fmt.Sprintf("/proc/self/fd/%d", handoff.ExeFD), Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
 		Stdin: null, Stdout: g.log, Stderr: g.log,
 		ExtraFiles:  []*os.File{wire, argsOut}, // runsc.WireFD, runsc.ArgsFD
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
@@ -180,11 +181,11 @@ func launch() (*gvisor, error) {
 		return nil, err
 	}
 	// The parent's end of the wire must see the end of the sandbox.
-	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close())
+	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close(), unix.Close(handoff.ExeFD))
 }
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
-func (g *gvisor) run(control *os.File, s *local.Settings) error {
+func (g *gvisor) run(control *os.File, s *handoff.Settings) error {
 	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
@@ -193,7 +194,7 @@ func (g *gvisor) run(control *os.File, s *local.Settings) error {
 	if err := errors.Join(err, g.args.Close()); err != nil {
 		return layerError("gvisor", err, "")
 	}
-	report(control, local.Report{Event: local.Started}, openPrivate(s)...)
+	report(control, handoff.Report{Event: handoff.Started}, openPrivate(s)...)
 	go watchParent(control, g.cmd.Process)
 	if err := userns.DropAll(); err != nil {
 		return err
@@ -203,7 +204,7 @@ func (g *gvisor) run(control *os.File, s *local.Settings) error {
 
 func (g *gvisor) wait(control *os.File) error {
 	err := g.cmd.Wait()
-	r := local.Report{Event: local.Exited, Log: g.log.String()}
+	r := handoff.Report{Event: handoff.Exited, Log: g.log.String()}
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		r.Message = err.Error()
 	}
@@ -214,7 +215,7 @@ func (g *gvisor) wait(control *os.File) error {
 
 // openPrivate returns a descriptor of the folder of private copies: it keeps
 // them readable for the parent after this namespace is gone.
-func openPrivate(s *local.Settings) []int {
+func openPrivate(s *handoff.Settings) []int {
 	if len(s.Spec.Shadows) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/engine/local"
-	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/ocispec"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -37,7 +37,7 @@ const (
 )
 
 // pin opens every source before anything is covered, each exactly once.
-func pin(s *local.Settings, given []*os.File) ([]*os.File, error) {
+func pin(s *handoff.Settings, given []*os.File) ([]*os.File, error) {
 	files := make([]*os.File, len(s.Spec.Mounts))
 	for i, m := range s.Spec.Mounts {
 		if k := s.MountFDs[i]; k >= 0 {
@@ -48,7 +48,7 @@ func pin(s *local.Settings, given []*os.File) ([]*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := mount.SetAttr(f, local.Restrict(m)); err != nil {
+		if err := mount.SetAttr(f, handoff.Restrict(m)); err != nil {
 			return nil, err
 		}
 		files[i] = f
@@ -57,7 +57,7 @@ func pin(s *local.Settings, given []*os.File) ([]*os.File, error) {
 }
 
 // stage builds the helper's file system and enters it.
-func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
+func stage(s *handoff.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	if err := mount.Private(); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func stage(s *local.Settings, sources []*os.File) (*ocispec.Staged, error) {
 	if err := attach(s, sources, st); err != nil {
 		return nil, err
 	}
-	if err := skeleton(&s.Spec); err != nil {
+	if err := skeleton(&s.Spec, s.CopySelf); err != nil {
 		return nil, err
 	}
 	if err := privateCopies(&s.Spec, st); err != nil {
@@ -129,7 +129,7 @@ func devices() error {
 // lies in the generated root itself is mounted right there: gVisor then serves
 // it with the root, as one tree that it need not look at again and again,
 // instead of through a mount and a server of its own.
-func attach(s *local.Settings, sources []*os.File, st *ocispec.Staged) error {
+func attach(s *handoff.Settings, sources []*os.File, st *ocispec.Staged) error {
 	st.Sources = make([]string, len(sources))
 	for i, f := range sources {
 		m := s.Spec.Mounts[i]
@@ -192,13 +192,13 @@ func makePoint(path string, isDir bool) error {
 }
 
 // skeleton writes the generated part of the sandbox's root file system.
-func skeleton(s *sandbox.Spec) error {
+func skeleton(s *sandbox.Spec, copySelf bool) error {
 	for _, d := range []string{"/proc", "/sys", "/dev", sandbox.ShadowDir} {
 		if err := os.MkdirAll(rootDir+d, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := firstProcess(); err != nil {
+	if err := firstProcess(copySelf); err != nil {
 		return err
 	}
 	for _, t := range s.Tmpfs {
@@ -226,16 +226,20 @@ func skeleton(s *sandbox.Spec) error {
 }
 
 // firstProcess writes the program of the sandbox's first process.
-func firstProcess() error {
-	if firstproc.Image == "" {
+func firstProcess(copySelf bool) error {
+	if !copySelf {
 		return nil // bailey's own binary is mounted there
+	}
+	src, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("read the first process: %w", err)
 	}
 	f, err := os.OpenFile(rootDir+sandbox.FirstPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
-		return fmt.Errorf("write the first process: %w", err)
+		return fmt.Errorf("write the first process: %w", errors.Join(err, src.Close()))
 	}
-	_, err = f.WriteString(firstproc.Image)
-	return errors.Join(err, f.Close())
+	_, err = io.Copy(f, src)
+	return errors.Join(err, f.Close(), src.Close())
 }
 
 // privateCopies puts the sandbox's own copies over the paths of the workspace
@@ -373,7 +377,7 @@ func writeCopy(dir string, sh bailey.Shadow) error {
 	return nil
 }
 
-func writeBundle(s *local.Settings, st *ocispec.Staged) error {
+func writeBundle(s *handoff.Settings, st *ocispec.Staged) error {
 	spec, err := ocispec.Build(&s.Spec, *st)
 	if err != nil {
 		return err

@@ -10,9 +10,8 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
-	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
-	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
@@ -55,7 +54,7 @@ func (u *running) startLimits(context.Context) error {
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes
 	}
-	program, done := smallProgram()
+	program, _, done := launch.Program()
 	defer done()
 	dog, err := watch.Start(&exec.Cmd{Path: program, Args: []string{watch.Argv0}, Env: []string{}, Dir: "/"}, s)
 	if err != nil {
@@ -79,18 +78,6 @@ func (u *running) startLimits(context.Context) error {
 // backstopTasks is above what gVisor needs for the processes inside, each of
 // which costs it up to four threads of the host.
 func backstopTasks(processes int64) int64 { return max(cgroup.BackstopTasks, 4*processes) }
-
-// smallProgram returns the path of the program that plays the watchdog: the
-// embedded one, or where that cannot be executed, this one. done is called
-// when it has been started.
-func smallProgram() (path string, done func()) {
-	if firstproc.Image != "" {
-		if f, err := memfd.Executable("bailey", firstproc.Image); err == nil {
-			return memfd.Path(f), func() { _ = f.Close() }
-		}
-	}
-	return "/proc/self/exe", func() {}
-}
 
 // cpuQuota is zero, for none, when the sandbox may use the whole machine.
 func (u *running) cpuQuota() int64 {

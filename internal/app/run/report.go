@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -28,7 +29,13 @@ func (u *running) header() []string {
 	}
 	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {
-		lines = append(lines, fmt.Sprintf("limit %s is watched, not enforced: %s", s.Limit, s.Why))
+		switch s.Limit {
+		case cgroup.Tasks: // RLIMIT_NPROC inside holds it; the cgroup only backs it up
+		case cgroup.CPU:
+			lines = append(lines, "limit cpus is not enforced: "+s.Why)
+		default:
+			lines = append(lines, fmt.Sprintf("limit %s is watched, not enforced: %s", s.Limit, s.Why))
+		}
 	}
 	return lines
 }

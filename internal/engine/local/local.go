@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -115,7 +115,7 @@ func (p *Pending) Start(ctx context.Context, cfg Config) (*Sandbox, error) {
 }
 
 func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
-	if firstproc.Image == "" { // else the helper writes the program that is embedded
+	if !p.helper.Small { // else the helper writes its own program there
 		cfg.Spec.Mounts = append(cfg.Spec.Mounts, bailey.Mount{Source: cfg.Executable, Target: sandbox.FirstPath})
 	}
 	if err := cfg.Spec.Validate(); err != nil {
@@ -126,7 +126,7 @@ func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
 			return err
 		}
 	}
-	if _, err := sb.control.Write([]byte{Enrolled}); err != nil {
+	if _, err := sb.control.Write([]byte{handoff.Enrolled}); err != nil {
 		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
 	}
 	var cl cleanup
@@ -140,8 +140,8 @@ func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
 
 // prepare turns the specification into settings and the descriptors that go
 // with them.
-func prepare(p *Pending, cfg *Config, cl *cleanup) (*Settings, []*os.File, error) {
-	s := &Settings{Spec: cfg.Spec, DebugDir: cfg.DebugDir, MountFDs: make([]int, len(cfg.Spec.Mounts))}
+func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.File, error) {
+	s := &handoff.Settings{Spec: cfg.Spec, CopySelf: p.helper.Small, DebugDir: cfg.DebugDir, MountFDs: make([]int, len(cfg.Spec.Mounts))}
 	var files []*os.File
 	if cfg.Proxy != nil {
 		s.Proxy = true
@@ -186,12 +186,12 @@ func startError(err error) error {
 
 // begin tells the helper what to make, and waits until it says that gVisor
 // runs.
-func (sb *Sandbox) begin(ctx context.Context, s *Settings, files []*os.File) error {
-	if err := WriteSettings(sb.control, s, files); err != nil {
+func (sb *Sandbox) begin(ctx context.Context, s *handoff.Settings, files []*os.File) error {
+	if err := handoff.WriteSettings(sb.control, s, files); err != nil {
 		return err
 	}
 	type answer struct {
-		report Report
+		report handoff.Report
 		err    error
 	}
 	got := make(chan answer, 1)
@@ -201,7 +201,7 @@ func (sb *Sandbox) begin(ctx context.Context, s *Settings, files []*os.File) err
 			sb.Private = os.NewFile(uintptr(fds[0]), "private copies")
 		}
 		got <- answer{r, err}
-		if err == nil && r.Event == Started {
+		if err == nil && r.Event == handoff.Started {
 			sb.follow()
 		}
 	}()
@@ -217,13 +217,13 @@ func (sb *Sandbox) begin(ctx context.Context, s *Settings, files []*os.File) err
 	}
 }
 
-func startFailure(r Report, err error) error {
+func startFailure(r handoff.Report, err error) error {
 	switch {
 	case err != nil:
 		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper ended before the sandbox ran", err, "see bailey doctor")
-	case r.Event == Started:
+	case r.Event == handoff.Started:
 		return nil
-	case r.Event == Exited:
+	case r.Event == handoff.Exited:
 		return bailey.NewError(bailey.Unsupported, "gvisor ended before the sandbox ran: "+strings.TrimSpace(r.Log), "see bailey doctor")
 	default:
 		return bailey.NewError(bailey.Unsupported, "cannot put "+r.Layer+" in place: "+r.Message, r.Hint)
@@ -265,11 +265,11 @@ func (sb *Sandbox) Close() error {
 	return sb.closed()
 }
 
-func readReport(f *os.File) (Report, []int, error) {
-	var r Report
+func readReport(f *os.File) (handoff.Report, []int, error) {
+	var r handoff.Report
 	buf := make([]byte, 1<<20)
 	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, err := recv(f, buf, oob)
+	n, oobn, err := handoff.Recv(f, buf, oob)
 	if err != nil {
 		return r, nil, err
 	}
@@ -285,31 +285,6 @@ func readReport(f *os.File) (Report, []int, error) {
 		}
 	}
 	return r, fds, json.Unmarshal(buf[:n], &r)
-}
-
-// send sends one message with descriptors.
-func send(f *os.File, msg, rights []byte) (err error) {
-	c, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	ctlErr := c.Write(func(fd uintptr) bool {
-		err = unix.Sendmsg(int(fd), msg, rights, nil, unix.MSG_NOSIGNAL)
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	return errors.Join(ctlErr, err)
-}
-
-func recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {
-	c, err := f.SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	ctlErr := c.Read(func(fd uintptr) bool {
-		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	return n, oobn, errors.Join(ctlErr, err)
 }
 
 // cleanup closes what only the start needed, in reverse.

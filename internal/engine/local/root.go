@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
@@ -40,7 +41,7 @@ func (p *preparer) open(m bailey.Mount) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr := Restrict(m)
+	attr := handoff.Restrict(m)
 	if p.belongsToCaller(m) {
 		if attr.IDMap, err = p.idMap(m.Source); err != nil {
 			return nil, err

@@ -6,11 +6,13 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/bailey-dev/bailey/internal/role"
 )
 
 // Argv0 is the name of the process that holds a namespace for MapFD while it
 // is opened.
-const Argv0 = "bailey-idmap"
+const Argv0 = role.IDMap
 
 // MapFD returns a user namespace whose map, applied to a mount, exchanges two
 // ids: files of diskUID are shown as files of seenUID, what seenUID makes is

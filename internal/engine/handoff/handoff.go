@@ -1,4 +1,8 @@
-package local
+// Package handoff is what the local engine and its helper say to each other:
+// the settings that go down, the reports that come up, and the descriptors
+// that travel with both. It is apart from the engine so that the helper's
+// program holds no more than it needs.
+package handoff
 
 import (
 	"encoding/binary"
@@ -11,18 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
-
-// HelperArgv0 is the name under which the binary plays this role.
-const HelperArgv0 = launch.Argv0
 
 // Descriptors that a helper is born with, after the standard three.
 const (
 	ControlFD = 3 // Unix stream socket to the parent
 	WireFD    = 4 // the sandbox's end of the wire
+	ExeFD     = role.HelperExeFD
 )
 
 // Enrolled is the one byte that the parent sends when the helper is under its
@@ -40,6 +42,7 @@ type Settings struct {
 	Spec     sandbox.Spec `json:"spec"`
 	Proxy    bool         `json:"proxy"`     // a proxy waits for listeners
 	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: an index into the descriptors, or -1 to open Source here
+	CopySelf bool         `json:"copy_self"` // the helper's own program is the first process's too
 	DebugDir string       `json:"debug_dir"` // a folder of the host for gVisor's own logs; empty for none
 }
 
@@ -94,7 +97,7 @@ const maxFiles = 253
 func ReadSettings(control *os.File) (*Settings, []*os.File, error) {
 	head := make([]byte, 4)
 	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
-	n, oobn, err := recv(control, head, oob)
+	n, oobn, err := Recv(control, head, oob)
 	if err != nil || n == 0 {
 		return nil, nil, fmt.Errorf("read helper settings: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
@@ -163,4 +166,30 @@ func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 // Restrict says how a mount of the sandbox is restricted on the host's side.
 func Restrict(m bailey.Mount) mount.Attr {
 	return mount.Attr{ReadOnly: !m.Writable, NoSuid: true, NoDev: true}
+}
+
+// send sends one message with descriptors.
+func send(f *os.File, msg, rights []byte) (err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	ctlErr := c.Write(func(fd uintptr) bool {
+		err = unix.Sendmsg(int(fd), msg, rights, nil, unix.MSG_NOSIGNAL)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return errors.Join(ctlErr, err)
+}
+
+// Recv receives one message with descriptors.
+func Recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	ctlErr := c.Read(func(fd uintptr) bool {
+		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return n, oobn, errors.Join(ctlErr, err)
 }

@@ -1,0 +1,15 @@
+// Package role names the roles that a program of bailey can be started in: the
+// argv[0] of each, and descriptors that more than one package must agree on.
+package role
+
+// The names.
+const (
+	Helper   = "bailey-helper"
+	Watchdog = "bailey-watchdog"
+	Proxy    = "bailey-proxy"
+	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
+)
+
+// HelperExeFD is the helper's descriptor of bailey's own binary, which it
+// starts gVisor from.
+const HelperExeFD = 5
