@@ -2,15 +2,12 @@ package spec_test
 
 import (
 	"encoding/json"
-	"io"
 	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/posture"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
@@ -86,7 +83,7 @@ func startPosture(t *testing.T, y *yard.Yard, net bailey.NetMode) (*yard.Running
 
 func expectedOf(t *testing.T, y *yard.Yard, list []posture.Posture, net bailey.NetMode) posture.Config {
 	t.Helper()
-	id := sandboxID(t, list)
+	id := sandboxID(t, y)
 	source, err := posture.Reader{}.Source(list[0].PID, y.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -98,30 +95,33 @@ func expectedOf(t *testing.T, y *yard.Yard, list []posture.Posture, net bailey.N
 	}
 	if y.UID == 0 {
 		c.Root, c.Grouped = true, true
-		n := local.UnusedID(id)
+		n := unusedID(t, id)
 		c.Sandbox, c.Proxy = posture.IDs{UID: n, GID: n}, posture.IDs{UID: n ^ 0x800000, GID: n ^ 0x800000}
 		c.Inside = posture.IDs{UID: 1000, GID: 1000}
 	}
 	return c
 }
 
-// sandboxID finds the id of the run in the argv of gVisor's processes.
-func sandboxID(t *testing.T, list []posture.Posture) bailey.SandboxID {
+// sandboxID asks bailey for the id of its one sandbox.
+func sandboxID(t *testing.T, y *yard.Yard) bailey.SandboxID {
 	t.Helper()
-	for _, p := range list {
-		if p.Role != posture.Runsc {
-			continue
-		}
-		args := strings.Split(readProc(t, p.PID, "cmdline"), "\x00")
-		for _, a := range args {
-			if id := bailey.SandboxID(filepath.Base(a)); id.Valid() {
-				return id
-			}
-		}
+	var rows []struct {
+		ID bailey.SandboxID `json:"id"`
 	}
-	t.Fatal("no runsc process with a sandbox id")
-	return ""
+	out := y.Run(t, "ps", "--json").OK(t).Stdout
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 1 || !rows[0].ID.Valid() {
+		t.Fatalf("bailey ps: %v\n%s", err, out)
+	}
+	return rows[0].ID
 }
 
-var _ = io.EOF
-var _ = time.Second
+// unusedID is the id that a root caller's sandbox has on the host: the last 24
+// bits of its own id above a range that nobody gives out.
+func unusedID(t *testing.T, id bailey.SandboxID) int {
+	t.Helper()
+	n, err := strconv.ParseInt(string(id[len(id)-6:]), 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0x70000000 + int(n)
+}

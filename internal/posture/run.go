@@ -51,7 +51,7 @@ func (r Reader) role(pid int, parent Role) Role {
 	name, _, _ := strings.Cut(string(b), "\x00")
 	known := map[Role]map[string]Role{
 		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-helper": Helper},
-		Helper: {"runsc": Runsc},
+		Helper: {"runsc": Runsc, "runsc-wait": Runsc},
 		Runsc:  {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}
 	if role, ok := known[parent][path.Base(name)]; ok {
