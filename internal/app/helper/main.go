@@ -196,7 +196,7 @@ func (g *gvisor) run(control *os.File, s *handoff.Settings) error {
 	}
 	report(control, handoff.Report{Event: handoff.Started}, openPrivate(s)...)
 	go watchParent(control, g.cmd.Process)
-	if err := userns.DropAll(); err != nil {
+	if err := errors.Join(userns.DropAll(), harden.Undumpable()); err != nil {
 		return err
 	}
 	return g.wait(control)
