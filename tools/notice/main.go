@@ -98,7 +98,23 @@ func linked(root string) ([]module, error) {
 		modules = append(modules, m)
 	}
 	slices.SortFunc(modules[1:], func(a, b module) int { return strings.Compare(a.Path, b.Path) })
-	return modules, nil
+	taken, err := takenOver(root)
+	return append(modules, taken...), err
+}
+
+// takenOver returns the folders of the main module that come from elsewhere:
+// those with a licence of their own.
+func takenOver(root string) ([]module, error) {
+	var out []module
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !licenceFile.MatchString(e.Name()) {
+			return err
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		out = append(out, module{rel + " (of this source)", "", filepath.Dir(path)})
+		return err
+	})
+	return out, err
 }
 
 const head = `bailey
@@ -108,7 +124,8 @@ Licensed under the Apache License, Version 2.0 (see LICENSE).
 
 The program bailey has the modules below linked into it, unchanged, each under
 its own licence. The sources of each are what the Go module system serves for
-the version named. Written by "make gen".
+the version named. Folders of this source that come from elsewhere stand at the
+end. Written by "make gen".
 `
 
 const rule = "================================================================================"

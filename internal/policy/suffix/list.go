@@ -2,14 +2,12 @@
 // Use of this source code is governed by a BSD-style
 // license that can be found in the LICENSE file.
 
-//go:generate go run gen.go
-
 // Package suffix is the public suffix list of golang.org/x/net/publicsuffix,
 // v0.62.0, without its cookie jar: that one links an HTTP client into every
 // role that reads a rule, and costs each of them 20 ms of package
 // initialisation in a program that has gVisor in it (docs/adr/0007). The code
-// and the tables are those of the Go authors (LICENSE); tools/gen copies them.
-package suffix // import "golang.org/x/net/publicsuffix"
+// and the tables are those of the Go authors (LICENSE).
+package suffix
 
 // TODO: specify case sensitivity and leading/trailing dot behavior for
 // func PublicSuffix and func EffectiveTLDPlusOne.
