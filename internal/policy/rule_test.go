@@ -38,7 +38,7 @@ func TestParseRule_Accepts(t *testing.T) {
 		"*.bücher.test":             {policy.Rule{Host: "xn--bcher-kva.test", Wildcard: true}, "*.xn--bcher-kva.test"},
 		"аllow.test":                {policy.Rule{Host: "xn--llow-43d.test"}, "xn--llow-43d.test"}, // A050d: shown as what it is
 		"ａllow.test":                {policy.Rule{Host: "allow.test"}, "allow.test"},
-		"*.registry.npmjs.org":      {policy.Rule{Host: "registry.npmjs.org", Wildcard: true}, "*.registry.npmjs.org"},
+		"*.packages.example.org":    {policy.Rule{Host: "packages.example.org", Wildcard: true}, "*.packages.example.org"},
 		"my-site.github.io":         {policy.Rule{Host: "my-site.github.io"}, "my-site.github.io"},
 		"*.my-site.github.io":       {policy.Rule{Host: "my-site.github.io", Wildcard: true}, "*.my-site.github.io"},
 		"*.eu-west-1.example.co.uk": {policy.Rule{Host: "eu-west-1.example.co.uk", Wildcard: true}, "*.eu-west-1.example.co.uk"},
