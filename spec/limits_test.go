@@ -1,0 +1,456 @@
+package spec_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// runEvent is one line of `bailey run --json`, as docs/events.md has it.
+type runEvent struct {
+	Time     time.Time `json:"time"`
+	Type     string    `json:"type"`
+	Sandbox  string    `json:"sandbox"`
+	Name     string    `json:"name"`
+	Command  []string  `json:"command"`
+	Limit    string    `json:"limit"`
+	ExitCode *int      `json:"exit_code"`
+	Signal   string    `json:"signal"`
+	Message  string    `json:"message"`
+}
+
+// events reads what a run with --json said; any other line fails the test.
+func events(t *testing.T, stderr string) []runEvent {
+	t.Helper()
+	var list []runEvent
+	for line := range strings.Lines(stderr) {
+		var e runEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("line is not JSON: %v: %s", err, line)
+		}
+		if e.Time.IsZero() || e.Type == "" || !strings.Contains(line, `"sandbox":`) {
+			t.Errorf("event without time, type or sandbox: %s", line)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func eventOf(list []runEvent, typ string) runEvent {
+	i := slices.IndexFunc(list, func(e runEvent) bool { return e.Type == typ })
+	if i < 0 {
+		return runEvent{}
+	}
+	return list[i]
+}
+
+// processesOf lists the processes of a yard's binary, whatever they call
+// themselves and wherever they are rooted.
+func processesOf(y *yard.Yard) []int {
+	var ours syscall.Stat_t
+	if syscall.Stat(y.Bin, &ours) != nil {
+		return nil
+	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var pids []int
+	for _, dir := range dirs {
+		var st syscall.Stat_t
+		if syscall.Stat(dir+"/exe", &st) != nil || st.Ino != ours.Ino || st.Dev != ours.Dev {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// traces are what a run makes on the host besides processes.
+func traces() []string {
+	var all []string
+	for _, pattern := range []string{"/sys/fs/cgroup/*/bailey/*", "/sys/fs/cgroup/bailey/*", "/tmp/bailey-[!b]*", "/tmp/runsc*", "/run/bailey/*", "/tmp/yard-*/run/bailey/*"} {
+		found, _ := filepath.Glob(pattern)
+		all = append(all, found...)
+	}
+	b, _ := os.ReadFile("/proc/self/mountinfo")
+	return append(all, strings.Split(string(b), "\n")...)
+}
+
+// nothingLeft waits until the runs of the test have left nothing: call it
+// before them, and the result after. Tests that use it do not run in parallel.
+func nothingLeft(t *testing.T, y *yard.Yard) func() {
+	t.Helper()
+	processes, before := processesOf(y), traces()
+	extra := func() (out []string) {
+		for _, pid := range processesOf(y) {
+			if !slices.Contains(processes, pid) {
+				out = append(out, fmt.Sprintf("process %d %q", pid, readProc(t, pid, "cmdline")))
+			}
+		}
+		for _, trace := range traces() {
+			if !slices.Contains(before, trace) && !otherRun(y, trace) {
+				out = append(out, trace)
+			}
+		}
+		return out
+	}
+	return func() {
+		t.Helper()
+		yard.Eventually(t, 3*time.Second, func() bool { return len(extra()) == 0 }, func() string { return "left: " + strings.Join(extra(), "; ") })
+	}
+}
+
+// otherRun tells traces of other tests' runs, which have runtime folders of
+// their own.
+func otherRun(y *yard.Yard, trace string) bool {
+	return strings.HasPrefix(trace, "/tmp/yard-") && !strings.HasPrefix(trace, filepath.Dir(y.Dir))
+}
+
+// bomb is a program that a limit ends, and which passes when the limit is
+// higher.
+type bomb struct {
+	name   string
+	script string
+	limit  []string // flags under which it ends
+	higher []string // flags under which it passes
+	event  string   // the limit.reached event; empty when the process itself is told
+	says   string   // on stderr
+	code   int
+	out    string // what stdout matches then
+	passes string // what stdout holds with the higher limit
+}
+
+var bombs = []bomb{
+	{
+		name:   "memory of one process",
+		script: `python3 -c 'x = b"x" * (600 << 20); print("survived")'`,
+		limit:  []string{"--memory", "192M"}, higher: []string{"--memory", "1500M"},
+		event: "memory", says: "out of memory", code: 137, passes: "survived",
+	},
+	{
+		name:   "memory of many processes",
+		script: `for i in 1 2 3 4 5 6 7 8; do (head -c 64M /dev/zero | tail -c 64M | (sleep 3; wc -c >/dev/null)) & done; wait; echo survived`,
+		limit:  []string{"--memory", "192M"}, higher: []string{"--memory", "1500M"},
+		event: "memory", says: "out of memory", code: 137, passes: "survived",
+	},
+	{
+		name:   "memory in a tmpfs",
+		script: `dd if=/dev/zero of=/dev/shm/x bs=1M count=600 2>/dev/null; sleep 2; echo survived`,
+		limit:  []string{"--memory", "192M"}, higher: []string{"--memory", "1500M"},
+		event: "memory", says: "out of memory", code: 137, passes: "survived",
+	},
+	{
+		name:   "disk by many files",
+		script: `for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=big$i bs=1M count=8 2>/dev/null; done; sleep 8; rm -f big*; echo survived`,
+		limit:  []string{"--disk", "24M"}, higher: []string{"--disk", "500M"},
+		event: "disk", says: "the workspace has grown by", code: 137, passes: "survived",
+	},
+	{
+		name:   "disk by inodes",
+		script: `i=0; while [ $i -lt 700 ]; do : > n$i; i=$((i+1)); done; sleep 8; rm -f n*; echo survived`,
+		limit:  []string{"--inodes", "300"}, higher: []string{"--inodes", "5000"},
+		event: "inodes", says: "the workspace has grown by", code: 137, passes: "survived",
+	},
+	{
+		name:   "disk by one file",
+		script: `dd if=/dev/zero of=one bs=1M count=64 2>/dev/null; echo "dd $? $(stat -c %s one)"; truncate -s 1G sparse; echo "truncate $?"; rm -f one sparse`,
+		limit:  []string{"--disk", "24M"}, higher: []string{"--disk", "2G"},
+		code: 0, out: `^dd 153 25165824\ntruncate 153\n$`, passes: "dd 0 67108864\ntruncate 0\n", // 128 + SIGXFSZ
+	},
+	{
+		name:   "processes",
+		script: `f() { f | f & }; f; sleep 2; echo alive; exec python3 fork.py`,
+		limit:  []string{"--pids", "48"}, higher: []string{"--pids", "2000"},
+		code: 0, out: `(?s)alive.*limit [0-9]+ 11\n$`, // EAGAIN; no twin: see TestISO08_Defaults
+	},
+	{
+		name:   "open files",
+		script: `exec python3 files.py`,
+		limit:  []string{"--nofile", "64"}, higher: []string{"--nofile", "400"},
+		code: 0, out: `^limit (5|6)[0-9] 24\n$`, passes: "opened 200\n", // EMFILE
+	},
+	{
+		name:   "temporary space",
+		script: `for d in /tmp /var/tmp /dev/shm $HOME /run; do dd if=/dev/zero of=$d/x bs=1M count=12 2>/dev/null; echo "$? $(stat -c %s $d/x)"; rm $d/x; done`,
+		limit:  []string{"--tmp-size", "8M"}, higher: []string{"--tmp-size", "16M"},
+		code: 0, out: `^(1 8388608\n){5}$`, passes: strings.Repeat("0 12582912\n", 5),
+	},
+}
+
+const forks = `import os, time
+n = 0
+try:
+    while n < 100:
+        if os.fork() == 0:
+            time.sleep(3); os._exit(0)
+        n += 1
+    print("forked", n)
+except OSError as e:
+    print("limit", n, e.errno)
+`
+
+const opens = `import os
+n = 0
+try:
+    while n < 200:
+        os.open("/dev/null", 0)
+        n += 1
+    print("opened", n)
+except OSError as e:
+    print("limit", n, e.errno)
+`
+
+// TestISO08_BombsEndInside: each bomb ends in its sandbox with its reason, and
+// another sandbox beside it does not notice. The twin is the same program
+// under a higher limit.
+func TestISO08_BombsEndInside(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		beside := yard.Root(t)
+		if y.UID != 0 {
+			beside = yard.Unprivileged(t)
+		}
+		other := beside.Start(t, "run", "-q", "--name", "beside", "--", "sh", "-c", "echo up; cat; echo done")
+		other.Await(t, "up")
+		clean := nothingLeft(t, y)
+		y.Write(t, "fork.py", forks)
+		y.Write(t, "files.py", opens)
+		for _, b := range bombs {
+			t.Run(b.name, func(t *testing.T) { b.goesOff(t, y) })
+		}
+		clean()
+		if r := beside.Run(t, "exec", "beside", "--", "echo", "unharmed"); r.Code != 0 || r.Stdout != "unharmed\n" {
+			t.Errorf("the other sandbox: %+v", r)
+		}
+		if err := other.Stdin.Close(); err != nil {
+			t.Error(err)
+		}
+		if r := other.Wait(t, 20*time.Second); r.Code != 0 || !strings.Contains(r.Stdout, "done") {
+			t.Errorf("the other sandbox ended with %+v", r)
+		}
+	})
+}
+
+func (b bomb) goesOff(t *testing.T, y *yard.Yard) {
+	t.Helper()
+	t.Cleanup(func() { y.Host(t, "sh", "-c", "rm -f big* n[0-9]* one sparse") })
+	r := y.Sh(t, b.script, append([]string{"-q"}, b.limit...)...)
+	if r.Code != b.code || !strings.Contains(r.Stderr, b.says) || strings.Contains(r.Stdout, "survived") {
+		t.Errorf("under %v: %+v", b.limit, r)
+	}
+	if b.out != "" && !regexp.MustCompile(b.out).MatchString(r.Stdout) {
+		t.Errorf("under %v: stdout %q, want %s", b.limit, r.Stdout, b.out)
+	}
+	if b.event != "" {
+		if n := strings.Count(r.Stderr, b.says); n != 1 || strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, "--"+b.event) {
+			t.Errorf("not one message with the flag that helps: %q", r.Stderr)
+		}
+		y.Host(t, "sh", "-c", "rm -f big* n[0-9]*")
+		b.isReported(t, y)
+	}
+	if b.passes == "" {
+		return
+	}
+	y.Host(t, "sh", "-c", "rm -f big* n[0-9]*")
+	if r := y.Sh(t, b.script, append([]string{"-q"}, b.higher...)...); r.Code != 0 || !strings.Contains(r.Stdout, b.passes) {
+		t.Errorf("twin under %v: %+v", b.higher, r)
+	}
+}
+
+// isReported looks at the events of the same bomb.
+func (b bomb) isReported(t *testing.T, y *yard.Yard) {
+	t.Helper()
+	r := y.Sh(t, b.script, append([]string{"--json"}, b.limit...)...)
+	list := events(t, r.Stderr)
+	reached, exited := eventOf(list, "limit.reached"), eventOf(list, "sandbox.exited")
+	if reached.Limit != b.event || reached.Message == "" {
+		t.Errorf("limit.reached: %+v, want %s", reached, b.event)
+	}
+	if exited.ExitCode == nil || *exited.ExitCode != b.code || exited.Limit != b.event || r.Code != b.code {
+		t.Errorf("sandbox.exited: %+v, code %d; want %d", exited, r.Code, b.code)
+	}
+}
+
+// TestISO08_SparseFilesCountWhatTheyTake: a length is not growth.
+func TestISO08_SparseFilesCountWhatTheyTake(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	y := yard.Unprivileged(t)
+	y.Sh(t, "for i in 1 2 3 4 5 6; do truncate -s 15M s$i || exit 1; done; sleep 3", "-q", "--disk", "16M").OK(t)
+}
+
+// TestISO08_Defaults: without any flag there is a limit of each kind.
+func TestISO08_Defaults(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Write(t, "fork.py", strings.ReplaceAll(forks, "n < 100", "n < 3000"))
+		r := y.Sh(t, `ulimit -u; ulimit -n; ulimit -f; for d in /tmp /var/tmp /dev/shm $HOME /run; do df -k $d | awk 'NR==2{print $2}'; done; python3 fork.py`, "-q").OK(t)
+		f := strings.Fields(r.Stdout)
+		if len(f) != 11 || f[0] != "512" || f[1] != "4096" || f[2] != strconv.Itoa(20<<30/512) || f[8] != "limit" || f[10] != "11" {
+			t.Errorf("got %q", f)
+		}
+		for _, kb := range f[3:8] {
+			if kb != strconv.Itoa(2<<20) {
+				t.Errorf("a tmpfs of %s KiB, want 2 GiB", kb)
+			}
+		}
+		if n, _ := strconv.Atoi(f[9]); n < 400 || n > 512 {
+			t.Errorf("%d processes were possible, want about 500", n)
+		}
+	})
+}
+
+// TestISO08_MemoryAndCPUAreEnforcedByTheKernel: for root, by this machine's
+// cgroups, the whole tree of the sandbox's processes is in them.
+func TestISO08_MemoryAndCPUAreEnforcedByTheKernel(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	y := yard.Root(t)
+	r := y.Start(t, "run", "--name", "held", "--cpus", "0.5", "--", "sh", "-c", "echo up; cat")
+	r.Await(t, "up")
+	if _, stderr := r.Output(); strings.Contains(stderr, "not enforced") {
+		t.Errorf("the header says that a limit is not enforced: %s", stderr)
+	}
+	in := 0
+	for _, pid := range processesOf(y) {
+		groups := readProc(t, pid, "cgroup")
+		if !strings.Contains(groups, "bailey/sbx_") {
+			continue
+		}
+		in++
+		m := regexp.MustCompile(`memory:(/.*/sbx_[0-9a-f]+)`).FindStringSubmatch(groups)
+		if m == nil {
+			continue
+		}
+		for file, want := range map[string]string{"memory/" + m[1] + "/memory.limit_in_bytes": "4294967296", "cpu/" + m[1] + "/cpu.cfs_quota_us": "50000"} {
+			if b, err := os.ReadFile("/sys/fs/cgroup/" + file); err == nil && strings.TrimSpace(string(b)) != want {
+				t.Errorf("%s is %s, want %s", file, b, want)
+			}
+		}
+	}
+	if in < 3 { // helper, gofer, sentry
+		t.Errorf("%d processes are in the sandbox's cgroup", in)
+	}
+}
+
+// TestISO08_CPU: a loop that wants all CPUs gets what it was given.
+func TestISO08_CPU(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	y := yard.Root(t)
+	const window = 3 * time.Second
+	used := func(flags ...string) float64 {
+		r := y.Start(t, append(append([]string{"run", "-q"}, flags...), "--", "sh", "-c", "echo up; for i in 1 2 3 4; do (while :; do :; done) & done; wait")...)
+		r.Await(t, "up")
+		before, began := cpuTime(y), time.Now()
+		<-time.After(window) // the measured window
+		share := (cpuTime(y) - before).Seconds() / time.Since(began).Seconds()
+		_ = r.Cmd.Process.Kill()
+		r.Wait(t, 10*time.Second)
+		return share
+	}
+	limited, free := used("--cpus", "0.2"), used()
+	t.Logf("CPUs used: %.2f with --cpus 0.2, %.2f without", limited, free)
+	if limited > 0.3 {
+		t.Errorf("--cpus 0.2: used %.2f", limited)
+	}
+	if free < 1.3*limited {
+		t.Errorf("twin: without a limit it used %.2f, not clearly more than %.2f", free, limited)
+	}
+}
+
+// cpuTime adds up what the processes of the yard's binary have used.
+func cpuTime(y *yard.Yard) time.Duration {
+	var ticks int64
+	for _, pid := range processesOf(y) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 12 { // proc_pid_stat(5): utime and stime
+			u, _ := strconv.ParseInt(f[11], 10, 64)
+			s, _ := strconv.ParseInt(f[12], 10, 64)
+			ticks += u + s
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// TestISO08_HeaderSaysWhatIsNotEnforced: an ordinary user's sandbox has no
+// cgroup on this machine; memory is watched then, and the header says so.
+func TestISO08_HeaderSaysWhatIsNotEnforced(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	y := yard.Unprivileged(t)
+	r := y.Run(t, "run", "--cpus", "1", "--", "true").OK(t)
+	if !strings.Contains(r.Stderr, "limit memory is watched, not enforced") {
+		t.Errorf("memory: %s", r.Stderr)
+	}
+	if !strings.Contains(r.Stderr, "limit cpus is not enforced") {
+		t.Errorf("cpus: %s", r.Stderr)
+	}
+}
+
+// TestISO09_DeadlineIsKeptByTheWatchdog: the run's own process is stopped, and
+// with it everything that could end the sandbox but the watchdog.
+func TestISO09_DeadlineIsKeptByTheWatchdog(t *testing.T) {
+	t.Attr("claim", "ISO-09")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		clean := nothingLeft(t, y)
+		stopped := func(flags ...string) (sandboxGone bool) {
+			r := y.Start(t, append(append([]string{"run", "-q"}, flags...), "--", "sh", "-c", "echo up; while :; do date +%s > beat; sleep 0.1; done")...)
+			r.Await(t, "up")
+			if err := r.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = r.Cmd.Process.Kill()
+				r.Wait(t, 10*time.Second)
+			}()
+			<-time.After(7 * time.Second) // the deadline, its grace and a second
+			before := beat(t, y)
+			<-time.After(time.Second)
+			return beat(t, y) == before
+		}
+		if !stopped("--timeout", "2s") {
+			t.Error("the sandbox lives on after its deadline when bailey is stopped")
+		}
+		if stopped() {
+			t.Error("twin: it ended without a deadline")
+		}
+		clean()
+	})
+}
+
+func beat(t *testing.T, y *yard.Yard) time.Time {
+	t.Helper()
+	fi, err := os.Stat(filepath.Join(y.Dir, "beat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fi.ModTime()
+}
+
+// TestISO08_TheTwinOfAllIsTheHost: the same bombs, as far as they are harmless
+// there, are not held up by anything outside of a sandbox.
+func TestISO08_TheTwinOfAllIsTheHost(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	y := yard.Unprivileged(t)
+	y.Write(t, "files.py", opens)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -n 1024; python3 files.py; dd if=/dev/zero of=one bs=1M count=64 2>/dev/null; echo $?; rm one`)
+	cmd.Dir = y.Dir
+	out, err := cmd.Output()
+	if err != nil || string(out) != "opened 200\n0\n" {
+		t.Errorf("on the host: %q, %v", out, err)
+	}
+}
