@@ -17,14 +17,18 @@ type denials struct {
 }
 
 type denial struct {
-	target string // host, or host:port
-	flag   string // value of --allow that would have let it through; may be empty
+	target string   // a host or an address
+	flags  []string // values of --allow that would have let it through, one a port
 	reason string
 	count  int
 }
 
-// mostDenials is how many different targets a run remembers.
-const mostDenials = 256
+// mostDenials is how many different targets a run remembers, mostPorts how
+// many ports of one.
+const (
+	mostDenials = 256
+	mostPorts   = 8
+)
 
 func (d *denials) add(e bailey.Event) {
 	if e.Type != bailey.EventNetDecision || e.Verdict == bailey.Allow.String() {
@@ -44,17 +48,47 @@ func (d *denials) add(e bailey.Event) {
 	}
 	if x, ok := d.seen[key]; ok {
 		x.count++
-		if x.flag == "" || len(flag) > len(x.flag) { // a port is the narrower rule
-			x.flag = flag
-		}
+		x.addFlag(flag)
 		return
 	}
 	if len(d.order) == mostDenials {
 		d.more++
 		return
 	}
-	d.seen[key] = &denial{target: target, flag: flag, reason: e.Reason, count: 1}
+	x := &denial{target: target, reason: e.Reason, count: 1}
+	x.addFlag(flag)
+	d.seen[key] = x
 	d.order = append(d.order, key)
+}
+
+// addFlag keeps a flag. That of a look-up names no port: it gives way to those
+// of the connections, which are narrower.
+func (x *denial) addFlag(flag string) {
+	if flag == "" || slices.Contains(x.flags, flag) || len(x.flags) == mostPorts {
+		return
+	}
+	lookup := len(x.flags) == 1 && x.flags[0] == x.target
+	switch {
+	case lookup:
+		x.flags[0] = flag
+	case flag != x.target || len(x.flags) == 0:
+		x.flags = append(x.flags, flag)
+	}
+}
+
+// allow returns the flags to copy, or "". The two ports of the web together
+// are what a rule without a port means.
+func (x *denial) allow() string {
+	flags := slices.Clone(x.flags)
+	plain, secure := slices.Index(flags, x.target+":80"), slices.Index(flags, x.target+":443")
+	if plain >= 0 && secure >= 0 {
+		flags[min(plain, secure)] = x.target
+		flags = slices.Delete(flags, max(plain, secure), max(plain, secure)+1)
+	}
+	for i := range flags {
+		flags[i] = "--allow " + flags[i]
+	}
+	return strings.Join(flags, " ")
 }
 
 // list returns the targets in the order of their first refusal.
@@ -71,7 +105,7 @@ func (d *denials) list() []denial {
 func (d *denials) flags() string {
 	var flags []string
 	for _, x := range d.list() {
-		if f := "--allow " + x.flag; x.flag != "" && !slices.Contains(flags, f) {
+		if f := x.allow(); f != "" && !slices.Contains(flags, f) {
 			flags = append(flags, f)
 		}
 	}

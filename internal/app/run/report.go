@@ -97,8 +97,8 @@ func (u *running) netFooter() {
 			line += ", " + strconv.Itoa(d.count) + " times"
 		}
 		line += ")"
-		if d.flag != "" {
-			line += "   --allow " + d.flag
+		if flags := d.allow(); flags != "" {
+			line += "   " + flags
 		}
 		u.out.say("%s", line)
 	}
