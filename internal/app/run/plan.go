@@ -181,6 +181,11 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 	s := &p.spec
 	s.UID, s.GID = system.UID, system.GID
 	s.Mounts = slices.Concat(system.Mounts, preset.Mounts, ws.Mounts)
+	for i := range s.Mounts {
+		if s.Mounts[i].Target == ws.Path {
+			s.Mounts[i].Dcache = dcache()
+		}
+	}
 	s.Tmpfs, s.Links = system.Tmpfs, slices.Concat(system.Links, ws.Links)
 	s.Files = system.Files
 	s.Shadows, s.GitDirs = ws.Shadows, ws.Guard.GitDirs
@@ -198,6 +203,25 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 
 func (p *plan) proxy() gate.Settings {
 	return gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
+}
+
+// mostDcache is how many names of the workspace gVisor remembers at most.
+const mostDcache = 16000
+
+// dcache is how many names of the workspace gVisor remembers: each may cost
+// its kernel two descriptors of the host, of which it needs some for itself.
+// 0 leaves it at gVisor's own default, 1000.
+func dcache() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return 0
+	}
+	const own = 3000
+	n := (int(min(l.Max, 1<<20)) - own) / 2 //nolint:gosec // bounded
+	if n < 2000 {
+		return 0
+	}
+	return min(n, mostDcache)
 }
 
 // umask returns the caller's; it is the caller's files that are made.
