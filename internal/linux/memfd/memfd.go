@@ -24,6 +24,12 @@ func Executable(name, image string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a program in memory: %w", err)
 	}
+	// A child's own descriptors are put at 3 and up before it executes Path: a
+	// file that lies there would be replaced by one of them.
+	if high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, outOfTheWay); err == nil { //nolint:gosec // a descriptor
+		_ = unix.Close(fd)
+		fd = high
+	}
 	f := os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
 	_, err = io.WriteString(f, image)
 	if err == nil {
@@ -34,6 +40,9 @@ func Executable(name, image string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// outOfTheWay is above every descriptor that a child of bailey is given.
+const outOfTheWay = 512
 
 // Path is what to execute, as long as f is open in the process that does.
 func Path(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
