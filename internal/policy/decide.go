@@ -73,6 +73,9 @@ func Decide(p Policy, r Request) bailey.Decision {
 	if err != nil {
 		return denied(ReasonInvalidName, "", err.Error())
 	}
+	if isLocalhost(name) {
+		return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s names the services of the machine itself; no sandbox reaches those, whatever the rules say", name))
+	}
 	isDNS := r.Protocol == ProtocolDNS
 	if !isDNS && r.Port == 0 {
 		return denied(ReasonNotAllowed, "", "port 0 cannot be reached")
@@ -163,11 +166,19 @@ func decideTarget(p Policy, t target) bailey.Decision {
 		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
 	}
 	if len(ports) > 0 {
-		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; the person who started this can allow it with: bailey run --allow %s",
-			t.text, strings.Join(ports, ", "), t.port, t.flag()))
+		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; %s",
+			t.text, strings.Join(ports, ", "), t.port, t.advice()))
 	}
-	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; the person who started this can allow it with: bailey run --allow %s",
-		t.flag(), t.flag()))
+	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; %s", t.flag(), t.advice()))
+}
+
+// advice says which flag opens the target, or that there is none, as for a
+// name without a dot.
+func (t target) advice() string {
+	if _, err := ParseRule(t.flag()); err != nil {
+		return "and no rule can name it"
+	}
+	return "the person who started this can allow it with: bailey run --allow " + t.flag()
 }
 
 func (t target) flag() string {

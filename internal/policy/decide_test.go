@@ -311,3 +311,28 @@ func TestAllowFlag(t *testing.T) {
 		}
 	}
 }
+
+// What a sandbox is told to ask for must be something that can be given.
+func TestDecide_AdviceIsARule(t *testing.T) {
+	t.Parallel()
+	listed := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test")}
+	for host, want := range map[string]string{
+		"evil.test":    "bailey run --allow evil.test:80",
+		"allow.test":   "bailey run --allow allow.test:8080",
+		"intranet":     "no rule can name it",
+		"localhost":    "names the services of the machine itself",
+		"db.localhost": "names the services of the machine itself",
+	} {
+		port := uint16(80)
+		if host == "allow.test" {
+			port = 8080
+		}
+		d := policy.Decide(listed, policy.Request{Protocol: policy.ProtocolHTTP, Host: host, Port: port})
+		if d.Verdict != bailey.Deny || !strings.Contains(d.Detail, want) {
+			t.Errorf("%s: %+v, want %q", host, d, want)
+		}
+	}
+	if d := policy.Decide(policy.Policy{Mode: bailey.NetOpen}, policy.Request{Protocol: policy.ProtocolTLS, Host: "LocalHost.", Port: 443}); d.Reason != policy.ReasonSpecialAddress {
+		t.Errorf("open: %+v", d)
+	}
+}
