@@ -105,8 +105,15 @@ func TestRevert_RemovesFreshLinks(t *testing.T) {
 	link(t, "refs/heads/main", dir+"/.git/refs/heads/old-link")
 	w := open(t, dir)
 	since := start(t, dir)
+	planted := []string{
+		"COMMIT_EDITMSG", "FETCH_HEAD", "logs/HEAD", "logs/refs/heads/main", "modules/new/HEAD", "objects/ff",
+		"objects/info/commit-graph", "objects/pack/multi-pack-index", "rebase-merge/message",
+	}
+	for _, name := range []string{"modules/new", "rebase-merge"} {
+		write(t, dir+"/.git/"+name+"/file", "")
+	}
 	plant := func() {
-		for _, name := range []string{"COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/main", "FETCH_HEAD", "objects/ff"} {
+		for _, name := range planted {
 			if err := os.RemoveAll(dir + "/.git/" + name); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +124,7 @@ func TestRevert_RemovesFreshLinks(t *testing.T) {
 	got := say(workspace.Revert(w.Guard, since), dir)
 	slices.Sort(got)
 	var want []string
-	for _, name := range []string{"COMMIT_EDITMSG", "FETCH_HEAD", "logs/HEAD", "logs/refs/heads/main", "objects/ff"} {
+	for _, name := range planted {
 		want = append(want, ".git/"+name+": was a link to "+victim+", made during the run; it is removed")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -93,6 +93,39 @@ func TestOpen_RefusesLinksInTheGitFolder(t *testing.T) {
 	}
 }
 
+// TestOpen_OddNamesStopNothing opens a workspace in which an earlier sandbox
+// left git folders under names that cannot be mounted.
+func TestOpen_OddNamesStopNothing(t *testing.T) {
+	t.Parallel()
+	const odd = "a\x1b[31mb\nc"
+	for _, at := range []string{odd, ".git/modules/" + odd, ".git/worktrees/" + odd} {
+		t.Run(clean(at), func(t *testing.T) {
+			t.Parallel()
+			dir := repository(t, yard(t))
+			for _, name := range []string{"HEAD", "objects/file", "refs/file", ".git/file"} {
+				write(t, filepath.Join(dir, at, name), "x")
+			}
+			w := open(t, dir)
+			for _, m := range w.Mounts {
+				if strings.Contains(m.Target, odd) {
+					t.Errorf("%q is a mount", m.Target)
+				}
+			}
+			for _, s := range w.Shadows {
+				if strings.Contains(s.Path, odd) {
+					t.Errorf("%q has a private copy", s.Path)
+				}
+			}
+			if len(w.Notes) == 0 || strings.Contains(strings.Join(w.Notes, ""), odd) {
+				t.Errorf("notes: %q", w.Notes)
+			}
+		})
+	}
+}
+
+// clean makes a name printable.
+func clean(s string) string { return strings.Map(func(r rune) rune { return max(r, ' ') }, s) }
+
 // replace moves a file away and puts a link to it in its place.
 func replace(t *testing.T, path string) {
 	t.Helper()

@@ -144,9 +144,9 @@ func (l *layout) whyOutside(path string) string {
 func (l *layout) worktrees(common string) error {
 	path := filepath.Join(common, "worktrees")
 	parts, err := gitdata.Worktrees(common, maxParts)
-	if errors.Is(err, beneath.ErrStrange) {
+	if errors.Is(err, beneath.ErrStrange) || err == nil && !nameable(parts) {
 		l.mountReadOnly(path)
-		l.note("%s is read-only here: more than %d work trees", path, maxParts)
+		l.note("%s is read-only here: more than %d work trees, or an unusual name", path, maxParts)
 		return nil
 	}
 	if err != nil {
@@ -204,11 +204,17 @@ func (l *layout) pointer(worktree string) error {
 	return l.shadowFile(filepath.Join(worktree, ".git"))
 }
 
+// nameable reports whether each part can be a mount of its own. A sandbox of
+// an earlier run may have chosen the names, and is not to stop this one.
+func nameable(parts []gitdata.Part) bool {
+	return !slices.ContainsFunc(parts, func(p gitdata.Part) bool { return !isText(p.GitDir) || !isText(p.Worktree) })
+}
+
 // modules guards the git folders of submodules.
 func (l *layout) modules(gitDir string) error {
 	path := filepath.Join(gitDir, "modules")
 	parts, err := gitdata.Modules(gitDir, maxParts)
-	if errors.Is(err, beneath.ErrStrange) {
+	if errors.Is(err, beneath.ErrStrange) || err == nil && !nameable(parts) {
 		l.mountReadOnly(path)
 		l.note("%s is read-only here: more than %d submodules, or an unusual tree", path, maxParts)
 		return nil
@@ -267,7 +273,7 @@ func (l *layout) embedded() error {
 	left := maxParts
 	for _, e := range cfg {
 		rel := filepath.Join(filepath.Clean(e.Value), ".git")
-		if e.Section != "submodule" || e.Key != "path" || !filepath.IsLocal(rel) || !isFolder(root, rel) {
+		if e.Section != "submodule" || e.Key != "path" || !filepath.IsLocal(rel) || !isText(rel) || !isFolder(root, rel) {
 			continue
 		}
 		if left--; left < 0 {
@@ -296,6 +302,10 @@ func (l *layout) nested() error {
 	for _, rel := range found {
 		worktree := filepath.Join(l.w.Path, rel)
 		if l.known(worktree) {
+			continue
+		}
+		if !isText(worktree) {
+			l.note("the repository in %s is not guarded: its path is not plain text", clean(worktree))
 			continue
 		}
 		before := *l.w

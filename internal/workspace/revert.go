@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,7 +102,10 @@ func (h *Held) Revert(since time.Time) []Finding {
 		if now != path {
 			found = append(found, finding(path, "was moved; it is now "+now))
 		}
-		s := sweeper{dir: dir, path: now, since: since.Add(-clockSlack), left: left, found: nil}
+		s := sweeper{
+			dir: dir, path: now, since: since.Add(-clockSlack), left: left, found: nil,
+			was: path, others: h.guard.GitDirs, short: false,
+		}
 		s.run()
 		found, left = append(found, s.found...), s.left
 	}
@@ -162,21 +166,32 @@ type sweeper struct {
 	since time.Time
 	left  int
 	found []Finding
+
+	was    string   // path at the start
+	others []string // all guarded git folders, as they were named at the start
+	short  bool     // left did not suffice
 }
 
-// run looks at the top, at object folders one level down, and at all of logs
-// and refs: the places git writes to.
+// run looks at the whole git folder, the places git writes to most first:
+// logs, refs and objects. It leaves out the fan-out folders of objects, where
+// git makes files under new names only, what the sandbox has private copies
+// of, and what is a guarded git folder itself.
 func (s *sweeper) run() {
+	var rest []string
 	for _, e := range s.folder("") {
-		if !e.Type.IsDir() {
-			continue
-		}
-		switch e.Name {
-		case "objects":
-			s.folder(e.Name)
-		case "logs", "refs":
+		switch {
+		case !e.Type.IsDir() || e.Name == "hooks" || e.Name == "info":
+		case e.Name == "logs" || e.Name == "refs":
 			s.tree(e.Name, 0)
+		default:
+			rest = append(rest, e.Name)
 		}
+	}
+	for _, name := range rest {
+		s.tree(name, 0)
+	}
+	if s.short {
+		s.found = append(s.found, finding(s.path, "holds too much: not all of it was checked for links"))
 	}
 }
 
@@ -185,8 +200,11 @@ func (s *sweeper) tree(rel string, depth int) {
 		s.found = append(s.found, finding(filepath.Join(s.path, rel), "is nested too deep to be checked for links"))
 		return
 	}
+	if slices.Contains(s.others, filepath.Join(s.was, rel)) {
+		return
+	}
 	for _, e := range s.folder(rel) {
-		if e.Type.IsDir() {
+		if e.Type.IsDir() && (rel != "objects" || len(e.Name) != len("ff")) {
 			s.tree(filepath.Join(rel, e.Name), depth+1)
 		}
 	}
@@ -195,6 +213,7 @@ func (s *sweeper) tree(rel string, depth int) {
 // folder removes fresh links in one folder and returns its entries.
 func (s *sweeper) folder(rel string) []beneath.Entry {
 	if s.left <= 0 {
+		s.short = true
 		return nil
 	}
 	entries, err := beneath.ReadDir(s.dir, rel, s.left)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,11 @@ import (
 const (
 	maxScanFindings = 100
 	maxScanFolder   = 1 << 20 // entries of one folder
+	// maxHostFiles bounds the entries looked at below one folder that tools of
+	// the host run something from.
+	maxHostFiles = 2000
+	// maxModuleFolders bounds the folders looked at below one folder modules.
+	maxModuleFolders = 1000
 )
 
 // NewGitDirs looks through the workspace for git folders that a run made, or
@@ -32,6 +38,7 @@ func NewGitDirs(g Guard, since time.Time, budget time.Duration, now func() time.
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
 	s := scanner{root: root, guard: g, since: since.Add(-clockSlack), queue: []string{""}, found: nil, truncated: false}
+	s.found = newModules(g, s.since)
 	end := now().Add(budget)
 	for len(s.queue) > 0 {
 		if len(s.found) >= maxScanFindings || now().After(end) {
@@ -60,22 +67,69 @@ func (s *scanner) folder(rel string) {
 		s.truncated = s.truncated || !beneath.IsOtherMount(err)
 		return
 	}
-	bare := 0
 	for _, e := range entries {
 		path := filepath.Join(rel, e.Name)
-		switch {
-		case strings.EqualFold(e.Name, ".git"): // case matters on the host only if its file system says so
+		if strings.EqualFold(e.Name, ".git") { // case matters on the host only if its file system says so
 			s.dotGit(path, e.Type)
 			continue
-		case e.Name == "HEAD" && !e.Type.IsDir(), (e.Name == "objects" || e.Name == "refs") && e.Type.IsDir():
-			bare++
 		}
 		if e.Type.IsDir() {
 			s.queue = append(s.queue, path)
 		}
 	}
-	if bare == 3 && rel != "" { // git takes such a folder for a bare repository
+	if looksBare(entries) && !s.guarded(rel) {
 		s.gitDir(rel, "is a bare git repository made")
+	}
+}
+
+// looksBare reports whether git may take a folder with these entries for a git
+// folder without it being named .git (setup.c, is_git_directory): it has HEAD,
+// and objects and refs, or a commondir that says where they are. git follows
+// links to all three and does not mind what kind of file they are.
+func looksBare(entries []beneath.Entry) bool {
+	has := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e beneath.Entry) bool { return e.Name == name })
+	}
+	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
+// newModules reports git folders of submodules that were not there at the
+// start. They lie in a git folder, so that nothing of the work tree shows
+// them, and `git submodule update` takes one that is there for its own.
+func newModules(g Guard, since time.Time) (found []Finding) {
+	for _, path := range g.GitDirs {
+		dir, err := beneath.Dir(path)
+		if err != nil {
+			continue // Revert has said so
+		}
+		s := scanner{root: dir, guard: Guard{Root: path, GitDirs: g.GitDirs, Absent: nil, Watch: nil}, since: since, queue: []string{"modules"}, found: nil, truncated: false}
+		s.modules()
+		found = append(found, s.found...)
+		_ = dir.Close() // O_PATH: nothing to lose
+	}
+	return found
+}
+
+func (s *scanner) modules() {
+	for looked := 0; len(s.queue) > 0; looked++ {
+		if looked >= maxModuleFolders {
+			s.add("modules", "holds too much to be looked through for git folders of submodules")
+			return
+		}
+		rel := s.queue[0]
+		s.queue = s.queue[1:]
+		entries, _ := beneath.ReadDir(s.root, rel, maxScanFolder) // not there is the usual case
+		if slices.ContainsFunc(entries, func(e beneath.Entry) bool { return e.Name == "HEAD" }) {
+			if !s.guarded(rel) {
+				s.gitDir(rel, "is a submodule's git folder made")
+			}
+			continue // modules of its own are looked at for themselves, or reported with it
+		}
+		for _, e := range entries {
+			if e.Type.IsDir() {
+				s.queue = append(s.queue, filepath.Join(rel, e.Name))
+			}
+		}
 	}
 }
 
@@ -108,7 +162,8 @@ func (s *scanner) gitDir(rel, made string) {
 		s.add(rel, made+" during the run: git there takes commands from it")
 		return
 	}
-	for _, name := range []string{"config", "config.worktree", "hooks", "info/attributes", "commondir"} {
+	// HEAD last: a folder that has the rest already is a repository with it.
+	for _, name := range []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "HEAD"} {
 		if s.fresh(filepath.Join(rel, name)) {
 			s.add(rel, "has its "+name+" changed during the run: git there takes commands from it")
 			return
@@ -138,9 +193,9 @@ func (s *scanner) add(rel, what string) {
 // run something, often by just being opened. "x/" is a folder whose files do.
 func hostFiles() []string {
 	return []string{
-		".envrc", ".gitattributes", ".gitmodules", ".pre-commit-config.yaml", ".husky/", ".githooks/", "lefthook.yml",
-		".vscode/", ".idea/", ".devcontainer/", ".devcontainer.json", ".github/workflows/", ".gitlab-ci.yml", ".circleci/",
-		".claude/", ".codex/", ".cursor/", ".mcp.json", "opencode.json", "CLAUDE.md", "AGENTS.md",
+		".env", ".envrc", ".gitattributes", ".gitmodules", ".lfsconfig", ".pre-commit-config.yaml", ".husky/", ".githooks/", "lefthook.yml",
+		".vscode/", ".idea/", ".zed/", ".nvim.lua", ".nvimrc", ".exrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".devcontainer/", ".devcontainer.json", ".github/workflows/", ".gitlab-ci.yml", ".circleci/",
+		".claude/", ".codex/", ".cursor/", ".gemini/", ".mcp.json", "opencode.json", "CLAUDE.md", "AGENTS.md",
 		"package.json", ".npmrc", ".yarnrc.yml", ".pnpmfile.cjs", "Makefile", "justfile", "Taskfile.yml", "mise.toml", ".mise.toml", ".tool-versions",
 		"setup.py", "conftest.py", "build.rs", ".cargo/", "gradlew", "mvnw", ".mvn/",
 	}
@@ -150,7 +205,7 @@ func hostFiles() []string {
 // the sandbox wrote, as far as they are at usual places and were made or
 // changed since the start: hooks kept in the tree, editor tasks, agent
 // settings, package scripts, and an unfinished rebase with exec lines. It
-// costs some sixty look-ups, no walk.
+// costs some seventy look-ups and a bounded walk of the folders among them.
 func HostRun(g Guard, since time.Time) []Finding {
 	root, err := beneath.Dir(g.Root)
 	if err != nil {
@@ -185,10 +240,31 @@ func (s *scanner) hostFile(name, what string) {
 		}
 		return
 	}
-	entries, _ := beneath.ReadDir(s.root, rel, maxHookFiles) // a part is better than nothing
-	for _, e := range entries {
-		if path := filepath.Join(rel, e.Name); s.fresh(path) {
-			s.add(path, what)
+	before := len(s.found)
+	left := maxHostFiles
+	s.hostFolder(rel, what, &left)
+	if len(s.found) == before && !info.Changed.Before(s.since) { // moved here as a whole, or something taken away
+		s.add(rel, what)
+	}
+}
+
+// hostFolder reports the files below a folder that were made or changed, as
+// far as left, a number of entries, reaches. Tools read such folders in depth.
+func (s *scanner) hostFolder(top, what string, left *int) {
+	for queue := []string{top}; len(queue) > 0; queue = queue[1:] {
+		entries, err := beneath.ReadDir(s.root, queue[0], *left)
+		if *left -= len(entries); *left <= 0 || errors.Is(err, beneath.ErrStrange) {
+			s.add(top, "holds too much to be looked through for what runs on the host")
+			return
+		}
+		for _, e := range entries {
+			path := filepath.Join(queue[0], e.Name)
+			switch {
+			case e.Type.IsDir():
+				queue = append(queue, path)
+			case s.fresh(path):
+				s.add(path, what)
+			}
 		}
 	}
 }
@@ -202,7 +278,15 @@ func (s *scanner) rebase(gitDir string) {
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	const todo = "rebase-merge/git-rebase-todo"
 	data, info, err := beneath.ReadFile(dir, todo, maxHooksBytes)
-	if err != nil || info.Changed.Before(s.since) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		s.found = append(s.found, finding(filepath.Join(gitDir, todo), "cannot be read: look at it before `git rebase --continue`"))
+		return
+	}
+	folder, err := beneath.Lstat(dir, filepath.Dir(todo))
+	if err == nil && info.Changed.Before(s.since) && folder.Changed.Before(s.since) { // the folder's tells of a move
 		return
 	}
 	lines := bufio.NewScanner(bytes.NewReader(data))

@@ -1,0 +1,145 @@
+package workspace_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/workspace"
+)
+
+// TestRevert_SaysWhatItDidNotLookAt fills a git folder so that the look ends
+// before it has seen everything: that may not pass in silence.
+func TestRevert_SaysWhatItDidNotLookAt(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, yard(t))
+	w := open(t, dir)
+	since := start(t, dir)
+	if got := workspace.Revert(w.Guard, since); len(got) != 0 {
+		t.Fatalf("before anything was done: %v", say(got, dir))
+	}
+	const folders = 25_001 // each counts for the look and for its entry
+	for i := range folders {
+		if err := os.MkdirAll(fmt.Sprintf("%s/.git/logs/%d/%d", dir, i/500, i), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{".git: holds too much: not all of it was checked for links"}
+	if diff := cmp.Diff(want, say(workspace.Revert(w.Guard, since), dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNewGitDirs_FindsGitFoldersInDisguise makes folders that the host's git
+// takes for a repository though they look unlike one. Each has a command in
+// its configuration; the twin is that git runs it.
+func TestNewGitDirs_FindsGitFoldersInDisguise(t *testing.T) {
+	t.Parallel()
+	const head, submodule = "ref: refs/heads/main\n", "modules/lib"
+	for _, tt := range []struct {
+		name  string
+		top   string // the folder that becomes a repository, in the workspace
+		links bool   // objects and refs are links
+		apart bool   // and lie in another folder, with config, which commondir names
+	}{
+		{name: "the workspace itself"},
+		{name: "linked parts", top: "/sub", links: true},
+		{name: "parts elsewhere", top: "/sub", apart: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir, mark := yard(t), filepath.Join(yard(t), "ran")
+			write(t, dir+"/file", "")
+			w := open(t, dir)
+			since := start(t, dir)
+			top := dir + tt.top
+			parts := top
+			if tt.apart {
+				parts = dir + "/store"
+				write(t, top+"/commondir", "../store\n")
+			}
+			write(t, top+"/HEAD", head)
+			write(t, parts+"/config", "[core]\n\tsshCommand = \"touch "+mark+"; false\"\n[remote \"origin\"]\n\turl = ssh://host/path\n")
+			for _, name := range []string{"objects", "refs"} {
+				at := parts + "/" + name
+				if tt.links {
+					at = parts + "/real-" + name
+					link(t, "real-"+name, parts+"/"+name)
+				}
+				write(t, at+"/file", "")
+			}
+			found, _ := workspace.NewGitDirs(w.Guard, since, 10*time.Second, time.Now)
+			if !slices.ContainsFunc(found, func(f workspace.Finding) bool { return f.Path == top }) {
+				t.Errorf("%s is not named: %v", top, found)
+			}
+			_ = exec.Command("git", "-C", top, "ls-remote", "origin").Run() // it fails, after it ran the command
+			if _, err := os.Stat(mark); err != nil {
+				t.Errorf("git runs nothing there: this test proves nothing (%v)", err)
+			}
+		})
+	}
+	t.Run("a submodule that was not set up", func(t *testing.T) {
+		t.Parallel()
+		dir := repository(t, yard(t))
+		write(t, dir+"/.git/modules/group/file", "")
+		w := open(t, dir)
+		since := start(t, dir)
+		if found, _ := workspace.NewGitDirs(w.Guard, since, 10*time.Second, time.Now); len(found) != 0 {
+			t.Errorf("before anything was done: %v", say(found, dir))
+		}
+		for _, name := range []string{submodule, "modules/group/inner"} {
+			write(t, dir+"/.git/"+name+"/HEAD", head)
+		}
+		want := []string{
+			".git/modules/lib: is a submodule's git folder made during the run: git there takes commands from it",
+			".git/modules/group/inner: is a submodule's git folder made during the run: git there takes commands from it",
+		}
+		found, _ := workspace.NewGitDirs(w.Guard, since, 10*time.Second, time.Now)
+		if diff := cmp.Diff(want, say(found, dir)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestHostRun_LooksBelowAndBehind changes what tools read in ways that leave
+// the usual traces out: in depth, by moving a folder made before, and in a
+// todo list that is a link.
+func TestHostRun_LooksBelowAndBehind(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, yard(t))
+	write(t, dir+"/.claude/hooks/deep/pre.sh", "old")
+	write(t, dir+"/made-before/tasks.json", "old")
+	write(t, dir+"/todo-before/git-rebase-todo", "exec touch /tmp/x\n")
+	w := open(t, dir)
+	since := start(t, dir)
+	if got := workspace.HostRun(w.Guard, since); len(got) != 0 {
+		t.Errorf("before anything was done: %v", say(got, dir))
+	}
+	write(t, dir+"/.claude/hooks/deep/pre.sh", "new")
+	for from, to := range map[string]string{"made-before": ".vscode", "todo-before": ".git/rebase-merge"} {
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		".vscode: runs on the host: changed during the run", ".claude/hooks/deep/pre.sh: runs on the host: changed during the run",
+		".git/rebase-merge/git-rebase-todo: would run commands on `git rebase --continue`",
+	}
+	if diff := cmp.Diff(want, say(workspace.HostRun(w.Guard, since), dir)); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Rename(dir+"/.git/rebase-merge/git-rebase-todo", dir+"/todo"); err != nil {
+		t.Fatal(err)
+	}
+	link(t, "../../todo", dir+"/.git/rebase-merge/git-rebase-todo")
+	want[2] = ".git/rebase-merge/git-rebase-todo: cannot be read: look at it before `git rebase --continue`"
+	if diff := cmp.Diff(want, say(workspace.HostRun(w.Guard, since), dir)); diff != "" {
+		t.Error(diff)
+	}
+}
