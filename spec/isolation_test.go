@@ -17,8 +17,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
-func pipeFiles() (r, w *os.File, err error) { return os.Pipe() }
-
 // readProc reads a file of /proc/PID, or "" if the process is gone.
 func readProc(t *testing.T, pid int, name string) string {
 	t.Helper()

@@ -2,7 +2,10 @@ package spec_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +24,7 @@ func TestISO15_Posture(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, net := range []bailey.NetMode{bailey.NetNone, bailey.NetAllow} {
 			t.Run(net.String(), func(t *testing.T) {
-				r, inside := startPosture(t, y, net)
+				r, inside, leaked := startPosture(t, y, net)
 				list, err := posture.Reader{}.Run(r.Cmd.Process.Pid)
 				if err != nil {
 					t.Fatal(err)
@@ -31,6 +34,14 @@ func TestISO15_Posture(t *testing.T) {
 					t.Error(d)
 				}
 				hidden(t, list)
+				for _, p := range list {
+					if p.Role != posture.CLI && slices.Contains(openFDs(t, p.PID), leaked) {
+						t.Errorf("%s holds a descriptor that the caller had open", p.Role)
+					}
+				}
+				if !slices.Contains(openFDs(t, r.Cmd.Process.Pid), leaked) {
+					t.Error("twin: the caller did not hand on a descriptor")
+				}
 				_ = r.Stdin.Close()
 				r.Wait(t, yard.Timeout)
 			})
@@ -51,7 +62,7 @@ func hidden(t *testing.T, list []posture.Posture) {
 
 // startPosture starts a sandbox whose command tells its posture and stays. The
 // caller has a descriptor open that it would pass on, and variables.
-func startPosture(t *testing.T, y *yard.Yard, net bailey.NetMode) (*yard.Running, posture.Report) {
+func startPosture(t *testing.T, y *yard.Yard, net bailey.NetMode) (r *yard.Running, report posture.Report, leaked string) {
 	t.Helper()
 	args := []string{"run", "--quiet", "--name", "posture-" + net.String(), "--env", "NAMED=value"}
 	if net == bailey.NetAllow {
@@ -63,22 +74,22 @@ func startPosture(t *testing.T, y *yard.Yard, net bailey.NetMode) (*yard.Running
 			wrap(cmd)
 		}
 		cmd.Env = append(cmd.Env, "CALLER_SECRET=value")
-		leaked, other, err := pipeFiles()
+		end, other, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = leaked.Close(); _ = other.Close() })
-		cmd.ExtraFiles = append(cmd.ExtraFiles, nil, leaked) // descriptor 4, as a careless supervisor would
+		t.Cleanup(func() { _ = end.Close(); _ = other.Close() })
+		leaked = link(t, os.Getpid(), fmt.Sprintf("fd/%d", end.Fd()))
+		cmd.ExtraFiles = append(cmd.ExtraFiles, nil, end) // descriptor 4, as a careless supervisor would
 	}
 	t.Cleanup(func() { y.Wrap = wrap })
-	r := y.Start(t, append(args, "--", "/.bailey/bailey", posture.Arg)...)
+	r = y.Start(t, append(args, "--", "/.bailey/bailey", posture.Arg)...)
 	r.Await(t, "\n")
 	out, _ := r.Output()
-	var report posture.Report
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&report); err != nil {
 		t.Fatalf("posture inside: %v\n%s", err, out)
 	}
-	return r, report
+	return r, report, leaked
 }
 
 func expectedOf(t *testing.T, y *yard.Yard, list []posture.Posture, net bailey.NetMode) posture.Config {

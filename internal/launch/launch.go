@@ -20,6 +20,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/firstproc"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/role"
@@ -70,7 +71,10 @@ var first struct { //nolint:gochecknoglobals // between init and main
 func init() {
 	if wanted(os.Args) {
 		first.there = true
-		first.helper, first.err = start()
+		// The caller's own descriptors are nobody's business in a sandbox.
+		if first.err = harden.KeepDescriptors(); first.err == nil {
+			first.helper, first.err = start()
+		}
 		if first.err == nil && os.Getuid() == 0 {
 			first.helper.mapOwner()
 		}
