@@ -72,15 +72,18 @@ func binary(t *testing.T) string {
 func runBlock(t *testing.T, bin string, block []example) {
 	t.Helper()
 	dir := t.TempDir()
-	home, work := filepath.Join(dir, "home"), filepath.Join(dir, "work")
-	for _, d := range []string{home, work} {
+	home, work, path := filepath.Join(dir, "home"), filepath.Join(dir, "work"), filepath.Join(dir, "bin")
+	for _, d := range []string{home, work, path} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(bin, filepath.Join(path, "bailey")); err != nil { // whatever it is called
+		t.Fatal(err)
+	}
 	env := append(os.Environ(),
 		"HOME="+home,
-		"PATH="+filepath.Dir(bin)+":"+os.Getenv("PATH"),
+		"PATH="+path+":"+os.Getenv("PATH"),
 		"TERM=dumb", "LC_ALL=C.UTF-8",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",

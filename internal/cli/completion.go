@@ -177,11 +177,11 @@ type suggestion struct {
 
 // position is where in the grammar a line of words has come to.
 type position struct {
-	node  *kong.Node
-	flag  *kong.Flag // the next word is its value
-	args  int        // positional arguments so far
-	free  bool       // no flags any more
-	dash  bool       // a "--" was seen
+	node *kong.Node
+	flag *kong.Flag // the next word is its value
+	args int        // positional arguments so far
+	free bool       // no flags any more
+	dash bool       // a "--" was seen
 }
 
 // suggest returns what may stand at the last of the words, which follow the
