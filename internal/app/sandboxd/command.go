@@ -23,6 +23,8 @@ type command struct {
 	stdout *os.File // where its output is read: tty, or a pipe
 	stderr *os.File // a pipe, or nil with a terminal
 
+	halted bool // the first process has stopped; guarded by reap.mu
+
 	exit  chan unix.WaitStatus // one: how the first process ended
 	stops chan syscall.Signal  // one slot: it was stopped
 }

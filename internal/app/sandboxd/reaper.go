@@ -52,7 +52,20 @@ func (r *reaper) signal(c *command, group int, s syscall.Signal) {
 	if group <= 0 {
 		group = c.pid
 	}
+	if s == syscall.SIGCONT {
+		c.halted = false
+	}
 	_ = unix.Kill(-group, s) // ESRCH: it has just ended
+}
+
+// unstick continues c's own group unless its first process has stopped, which
+// the host knows and deals with.
+func (r *reaper) unstick(c *command) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.commands[c.pid] == c && !c.halted {
+		_ = unix.Kill(-c.pid, syscall.SIGCONT)
+	}
 }
 
 // run reaps at each SIGCHLD until children is closed.
@@ -90,6 +103,7 @@ func (r *reaper) one() bool {
 	c := r.commands[pid]
 	if status.Stopped() {
 		if c != nil {
+			c.halted = true
 			c.stopped(status.StopSignal())
 		}
 		return true

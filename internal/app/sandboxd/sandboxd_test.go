@@ -481,6 +481,13 @@ func TestSandboxd_Terminal(t *testing.T) {
 		j.send(wire.Signal, []byte{byte(syscall.SIGCONT)}).says("again")
 		j.wait()
 	})
+	t.Run("Ctrl-Z and a child that stops alone", func(t *testing.T) {
+		// As a child in vfork does in gVisor: the first process runs on, waits
+		// for one that was stopped, and nobody is told.
+		j := tty(`stty susp ^Z; trap '' TSTP; sh -c 'kill -STOP $$; echo again' & echo ready; wait`).says("ready")
+		j.send(wire.Stdin, []byte{0x1a}).says("again")
+		j.wait()
+	})
 	t.Run("job control inside", func(t *testing.T) {
 		j := y.exec(t, wire.Exec{Argv: []string{"bash", "--norc", "-i"}, TTY: true, Rows: 9, Cols: 99})
 		j.send(wire.Stdin, []byte("sleep 100\n"))

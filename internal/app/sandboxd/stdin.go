@@ -3,6 +3,7 @@ package sandboxd
 import (
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -130,10 +131,20 @@ func (r *relay) typeIn(p []byte) error {
 		if _, err := r.c.tty.Write(p[:i]); err != nil {
 			return err
 		}
+		if i == 1 && p[0] == pty.CharSuspend {
+			time.AfterFunc(stickTime, func() { r.c.reap.unstick(r.c) })
+		}
 		p = p[i:]
 	}
 	return nil
 }
+
+// stickTime is how long after Ctrl-Z the command's own group is continued when
+// its first process did not stop. Linux stops no process of a group that has
+// no shell (POSIX: an orphaned one), but gVisor does, and when that meets a
+// child in vfork(2), its parent waits for it and cannot stop: nobody is told,
+// and nobody would continue them.
+const stickTime = 500 * time.Millisecond
 
 func (c *command) resize(rows, cols uint16) {
 	if c.tty != nil {

@@ -112,12 +112,14 @@ func control(f *os.File, ioctl func(fd int) error) error {
 	return inner
 }
 
-// Signal characters of a terminal in its usual state (termios(3)): interrupt,
-// quit, suspend.
+// CharSuspend is the character that suspends in a terminal in its usual state
+// (termios(3)): Ctrl-Z.
+const CharSuspend = 0x1a
+
+// The other characters that make a signal: Ctrl-C and Ctrl-\.
 const (
 	charInterrupt = 0x03
 	charQuit      = 0x1c
-	charSuspend   = 0x1a
 )
 
 // SignalChar returns the index of the first byte of p that may make the
@@ -125,7 +127,7 @@ const (
 // characters, and asks the kernel nothing when there is none.
 func SignalChar(master *os.File, p []byte) int {
 	for i, c := range p {
-		if c != charInterrupt && c != charQuit && c != charSuspend {
+		if c != charInterrupt && c != charQuit && c != CharSuspend {
 			continue
 		}
 		if signals(master, c) {
