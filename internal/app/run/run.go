@@ -322,7 +322,7 @@ func (u *running) adjust(x *wire.Exec) error {
 	if x.Dir == "/" {
 		x.Dir = u.plan.exec.Dir
 	}
-	x.Umask, x.Limits = u.plan.exec.Umask, u.plan.exec.Limits
+	x.Umask, x.Limits, x.Files = u.plan.exec.Umask, u.plan.exec.Limits, nil
 	return nil
 }
 
