@@ -3,6 +3,7 @@
 // that the attack works once the control is off.
 //
 // It sees bailey from outside: it starts bin/bailey (or $BAILEY_BIN) and
-// imports no package of the project but internal/testkit. It has no code
-// besides tests.
+// imports no package of the project but internal/testkit, the vocabulary, and
+// internal/posture, whose comparison is itself a claim. It has no code besides
+// tests.
 package spec
