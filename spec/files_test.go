@@ -288,7 +288,7 @@ func TestISO02_NothingElseIsMounted(t *testing.T) {
 				t.Errorf("inside, %s is writable: %s", at, line)
 			}
 		}
-		r.Stdin.Close() //nolint:errcheck // the end of the test kills it
+		r.Stdin.Close() // the end of the test kills it
 	})
 }
 

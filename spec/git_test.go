@@ -140,8 +140,15 @@ func useGit(t *testing.T, y *yard.Yard, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, args := range [][]string{
-		{"status", "--porcelain"}, {"diff"}, {"log", "-p", "-1"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", "by the user"},
-		{"checkout", "-q", "-b", "other"}, {"checkout", "-q", "-"}, {"stash", "list"}, {"fetch", "--all"},
+		{"status", "--porcelain"},
+		{"diff"},
+		{"log", "-p", "-1"},
+		{"add", "-A"},
+		{"commit", "-q", "--allow-empty", "-m", "by the user"},
+		{"checkout", "-q", "-b", "other"},
+		{"checkout", "-q", "-"},
+		{"stash", "list"},
+		{"fetch", "--all"},
 	} {
 		cmd := nativeCommand(t.Context(), y, "git", slices.Concat([]string{"-C", dir}, gitIdentity, args)...)
 		out, err := cmd.CombinedOutput()

@@ -463,7 +463,7 @@ func TestISO09_DeadlineIsKeptByTheWatchdog(t *testing.T) {
 			<-time.After(7 * time.Second) // the deadline, its grace and a second
 			before := beat(t, y)
 			<-time.After(time.Second)
-			return beat(t, y) == before
+			return beat(t, y).Equal(before)
 		}
 		if !stopped("--timeout", "2s") {
 			t.Error("the sandbox lives on after its deadline when bailey is stopped")

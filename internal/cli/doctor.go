@@ -53,8 +53,8 @@ type liveReport struct {
 	Deviations []posture.Deviation `json:"deviations"`
 }
 
-// exitUnfit says that the examination went well and its outcome did not.
-const exitUnfit = exitError(1)
+// errUnfit says that the examination went well and its outcome did not.
+const errUnfit = exitError(1)
 
 // Run examines the machine, or one running sandbox.
 func (c *doctorCommand) Run(a *app) error {
@@ -76,7 +76,7 @@ func (c *doctorCommand) Run(a *app) error {
 		err = printJSON(a.stdout, doctorReport{OK: fit, Layers: rows})
 	}
 	if err == nil && !fit {
-		return exitUnfit
+		return errUnfit
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func (c *doctorCommand) live(a *app) error {
 		a.printLive(list, found)
 	}
 	if err == nil && len(found) > 0 {
-		return exitUnfit
+		return errUnfit
 	}
 	return err
 }

@@ -33,32 +33,43 @@ func manPage(model *kong.Application) string {
 	}
 	p(".SH DESCRIPTION\n%s", roffBlocks(model.Help))
 	for _, n := range visible(model) {
-		p(".SH BAILEY %s\n%s\n%s", strings.ToUpper(n.Name), roff(n.Help), roffBlocks(n.Detail))
-		for _, g := range flagGroups(n) {
-			if g.title != "" {
-				p(".SS %s\n", roff(g.title))
-			}
-			for _, f := range g.flags {
-				p(".TP\n.B %s\n%s\n", roff(flagName(f)), roff(f.Help))
-			}
-		}
+		p("%s", manCommandSection(n))
 	}
 	p(".SH ENVIRONMENT\n")
 	for _, n := range visible(model) {
 		for _, f := range n.Flags {
 			for _, v := range f.Envs {
-				p(".TP\n.B %s\nStands for %s.\n", roff(v), roff("bailey "+n.Name+" --"+f.Name))
+				p("%s", manItem("B", v, "Stands for bailey "+n.Name+" --"+f.Name+"."))
 			}
 		}
 	}
 	for _, v := range config.Variables() {
-		p(".TP\n.B %s\n%s\n", roff(v.Name), roff(v.Effect))
+		p("%s", manItem("B", v.Name, v.Effect))
 	}
 	p(".SH FILES\n")
 	for _, f := range config.Folders() {
-		p(".TP\n.I %s\n%s.\n", roff(f.Fallback), roff(f.Use))
+		p("%s", manItem("I", f.Fallback, f.Use+"."))
 	}
 	return out.String()
+}
+
+func manCommandSection(n *kong.Node) string {
+	var out strings.Builder
+	_, _ = fmt.Fprintf(&out, ".SH BAILEY %s\n%s\n%s", strings.ToUpper(n.Name), roff(n.Help), roffBlocks(n.Detail))
+	for _, g := range flagGroups(n) {
+		if g.title != "" {
+			_, _ = fmt.Fprintf(&out, ".SS %s\n", roff(g.title))
+		}
+		for _, f := range g.flags {
+			out.WriteString(manItem("B", flagName(f), f.Help))
+		}
+	}
+	return out.String()
+}
+
+// manItem is one entry of a list, its name in the font of a macro.
+func manItem(macro, name, text string) string {
+	return fmt.Sprintf(".TP\n.%s %s\n%s\n", macro, roff(name), roff(text))
 }
 
 func roffBlocks(text string) string {
