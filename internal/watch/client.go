@@ -124,7 +124,7 @@ func (c *Client) Next() (Report, error) {
 func (c *Client) PID() int { return c.cmd.Process.Pid }
 
 // endTime is how long a watchdog may take to end.
-const endTime = 5 * time.Second
+const endTime = 15 * time.Second
 
 // Done says that the sandbox is over, waits until the watchdog has removed the
 // cgroup and ended, and frees what the Client holds. The error says what was

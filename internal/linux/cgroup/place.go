@@ -16,7 +16,7 @@ import (
 
 // How long Kill and Remove wait for the kernel.
 const (
-	patience = 2 * time.Second
+	patience = 10 * time.Second // an overloaded machine takes seconds to let go of a group
 	pause    = 2 * time.Millisecond
 )
 
