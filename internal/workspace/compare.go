@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,10 +117,18 @@ func names(s bailey.Shadow, files []bailey.File) map[string]string {
 	return m
 }
 
+// configNames maps each variable to a digest of its values, which a hostile
+// file may give many of, and cuts a subsection that it would repeat for each:
+// what is kept grows with the file and no faster.
 func configNames(m map[string]string, data []byte) {
 	cfg, err := gitdata.ParseConfig(data)
 	for _, e := range cfg {
-		m[e.Name()] += e.Value + "\x00"
+		if len(e.Subsection) > maxCleanRunes {
+			e.Subsection = e.Subsection[:maxCleanRunes] + "…"
+		}
+		name := e.Name()
+		sum := sha256.Sum256([]byte(m[name] + "\x00" + e.Value))
+		m[name] = string(sum[:])
 	}
 	if err != nil {
 		m["(not git configuration)"] = ""

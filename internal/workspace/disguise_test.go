@@ -5,12 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
@@ -141,5 +144,65 @@ func TestHostRun_LooksBelowAndBehind(t *testing.T) {
 	want[2] = ".git/rebase-merge/git-rebase-todo: cannot be read: look at it before `git rebase --continue`"
 	if diff := cmp.Diff(want, say(workspace.HostRun(w.Guard, since), dir)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNewGitDirs_FindsOneInThePlaceOfAGuarded moves a repository away with its
+// guarded git folder, and makes another at its path.
+func TestNewGitDirs_FindsOneInThePlaceOfAGuarded(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, yard(t))
+	repository(t, dir+"/sub")
+	w := open(t, dir)
+	if !slices.Contains(w.Guard.GitDirs, dir+"/sub/.git") {
+		t.Fatal("the repository in sub is not guarded: this test proves nothing")
+	}
+	since := start(t, dir)
+	find := func() []string {
+		found, _ := workspace.NewGitDirs(w.Guard, since, 10*time.Second, time.Now)
+		return say(found, dir)
+	}
+	if got := find(); len(got) != 0 {
+		t.Errorf("before anything was done: %v", got)
+	}
+	if err := os.Rename(dir+"/sub", dir+"/away"); err != nil {
+		t.Fatal(err)
+	}
+	repository(t, dir+"/sub")
+	if diff := cmp.Diff([]string{"sub/.git: was made during the run: git there takes commands from it"}, find()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCompare_HostileConfigCostsWhatItWeighs reads a private copy in which each
+// of many variables has a name as long as half of the file. Kept one by one
+// they would take gigabytes.
+func TestCompare_HostileConfigCostsWhatItWeighs(t *testing.T) {
+	t.Parallel()
+	const keys, long = 15_000, 1 << 20
+	for name, hostile := range map[string]func(i int) string{
+		"long names":        func(i int) string { return fmt.Sprintf("k%d\n", i) },
+		"one name for many": func(int) string { return "k = " + strings.Repeat("v", 100) + "\n" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			text.WriteString("[a \"" + strings.Repeat("s", long) + "\"]\n")
+			for i := range keys {
+				text.WriteString(hostile(i))
+			}
+			s := bailey.Shadow{Path: "/w/.git/config", Dir: false, Files: nil}
+			after := workspace.Copy{Files: []bailey.File{{Path: "", Mode: 0o644, Data: []byte(text.String())}}, Gone: false, Odd: false}
+			var before, now runtime.MemStats
+			runtime.ReadMemStats(&before)
+			found := workspace.Compare(s, after)
+			runtime.ReadMemStats(&now)
+			if len(found) != 1 || len(found[0].What) > 1000 {
+				t.Errorf("%d findings", len(found))
+			}
+			const most = 512 << 20 // the copies would be 14 GiB, or 11 GiB
+			if got := now.TotalAlloc - before.TotalAlloc; got > most {
+				t.Errorf("%d MiB were allocated for a file of %d KiB", got>>20, text.Len()>>10)
+			}
+		})
 	}
 }

@@ -146,9 +146,14 @@ func (s *scanner) dotGit(rel string, kind fs.FileMode) {
 	}
 }
 
-// guarded reports whether a path is a git folder with private copies.
+// guarded reports whether a path is a git folder with private copies: it is
+// named in the guard and is no newer one in the place of that.
 func (s *scanner) guarded(rel string) bool {
-	return slices.Contains(s.guard.GitDirs, filepath.Join(s.guard.Root, rel))
+	if !slices.Contains(s.guard.GitDirs, filepath.Join(s.guard.Root, rel)) {
+		return false
+	}
+	info, err := beneath.Lstat(s.root, rel)
+	return err == nil && info.Mode.IsDir() && info.Born.Before(s.since)
 }
 
 // gitDir reports a git folder that was made during the run, or in which
