@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -140,7 +141,11 @@ func (l *limits) close() error {
 		return nil
 	}
 	l.done = true
-	return l.dog.Done()
+	err := l.dog.Done()
+	if err != nil { // it may have been killed: then what it cleans up is left
+		err = errors.Join(err, l.group.Kill(), l.group.Remove())
+	}
+	return err
 }
 
 // watchLimits turns what the watchdog reports into the end of the run.
@@ -152,5 +157,21 @@ func (u *running) watchLimits() {
 		}
 		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: message})
 		u.stop <- ending{reason: r.Limit, message: message}
+	}
+	time.Sleep(proxyPatience) //nolint:forbidigo // a run that ends takes its watchdog along
+	u.mu.Lock()
+	over := u.over || u.sandbox != nil && closed(u.sandbox.Done())
+	u.mu.Unlock()
+	if !over { // nobody keeps the limits any more, nor would clean up after this process
+		u.stop <- ending{reason: reasonWatchdog, message: "the watchdog ended, and with it the limits"}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

@@ -265,12 +265,7 @@ func (u *running) gone() bool {
 	if sb == nil {
 		return true
 	}
-	select {
-	case <-sb.Done():
-		return true
-	default:
-		return false
-	}
+	return closed(sb.Done())
 }
 
 func (u *running) netEvent(e bailey.Event) {

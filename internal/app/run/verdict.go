@@ -20,8 +20,9 @@ const stopGrace = 2500 * time.Millisecond
 
 // Reasons of an ending, beside the limits of package watch.
 const (
-	reasonStop  = "stop"
-	reasonProxy = "proxy"
+	reasonStop     = "stop"
+	reasonProxy    = "proxy"
+	reasonWatchdog = "watchdog"
 )
 
 // ending is why a run is ended from outside of its command.
@@ -72,7 +73,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 }
 
 func (u *running) endedFor(e *ending) int {
-	if e.reason != reasonStop && e.reason != reasonProxy {
+	if e.reason != reasonStop && e.reason != reasonProxy && e.reason != reasonWatchdog {
 		u.limit = e.reason
 	}
 	switch e.reason {
@@ -85,7 +86,7 @@ func (u *running) endedFor(e *ending) int {
 	case reasonStop:
 		u.out.say("stopped")
 		return bailey.ExitSignalBase + int(syscall.SIGTERM)
-	case reasonProxy:
+	case reasonProxy, reasonWatchdog:
 		u.out.must("stopped: %s", e.message)
 		return bailey.ExitBailey
 	}
