@@ -33,7 +33,7 @@ func (c *psCommand) Run(a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
 	for _, i := range infos {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.Name, i.Status, i.Net, i.PID,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(i.Status), i.Net, i.PID,
 			i.Started.Local().Format(time.DateTime), terminal.Sanitize(i.Workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()

@@ -22,7 +22,8 @@ func (stopCommand) Help() string {
 
 // Run stops each of the named sandboxes.
 func (c *stopCommand) Run(a *app) error {
-	for _, name := range c.Name {
+	names, _ := unmark(c.Name)
+	for _, name := range names {
 		info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
 		if err != nil {
 			return err
