@@ -19,6 +19,7 @@ import (
 // Main runs gVisor's command line with the process's own arguments. It does
 // not return. Boot, Gofer and Umount are started by gVisor itself.
 func Main() {
+	withoutRseq()
 	if os.Args[0] == runsc.WaitArgv0 {
 		awaitArgs()
 	}

@@ -7,8 +7,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -42,9 +44,40 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
-	write(&b, "sentry", choose(s, sentryKeys))
+	chosen := choose(s, sentryKeys)
+	for _, p := range chosen {
+		if err := ownPID(p); err != nil {
+			return err
+		}
+	}
+	write(&b, "sentry", chosen)
 	write(&b, "gofer", choose(g, goferKeys))
 	return os.WriteFile(out, []byte(b.String()), 0o644)
+}
+
+// ownPID makes a variable of this process's number. systrap's rule for
+// rt_tgsigqueueinfo names it as a plain number: the filter that a sentry
+// compiles has its own, and one compiled here would have the compiler's.
+func ownPID(p precompiledseccomp.Program) error {
+	const low = "self_pid_low32bits" // the sentry sets it to its own number
+	at := -1
+	for i := 1; i < len(p.Bytecode32); i += 2 { // an instruction is two words: code and jumps, operand
+		isEqual := p.Bytecode32[i-1]&0xffff == 0x15 // jeq #k
+		if !isEqual || p.Bytecode32[i] != uint32(os.Getpid()) || slices.Contains(p.VarOffsets[low], i) {
+			continue
+		}
+		if at >= 0 {
+			return fmt.Errorf("%d stands for two things in the filter: run again", os.Getpid())
+		}
+		at = i
+	}
+	if at < 0 {
+		return errors.New("no rule of the filter names this process: gVisor has changed, and ownPID may go")
+	}
+	p.VarOffsets[low] = append(p.VarOffsets[low], at)
+	slices.Sort(p.VarOffsets[low])
+	p.Bytecode32[at] = 0
+	return nil
 }
 
 func choose(all []precompiledseccomp.Program, keys []string) []precompiledseccomp.Program {
