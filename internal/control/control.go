@@ -231,7 +231,7 @@ func ask(c *net.UnixConn, op Op) (answer, error) {
 	if _, err := c.Write(append(b, '\n')); err != nil {
 		return a, err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(answerAfter)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(answerAfter)); err != nil { //nolint:forbidigo // of the kernel's
 		return a, err
 	}
 	line, err := readLine(c)

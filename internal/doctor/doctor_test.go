@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,9 +23,7 @@ func machine(t *testing.T, change map[string]string) string {
 		"proc/sys/user/max_user_namespaces":     "15000\n",
 		"proc/self/mountinfo":                   "22 28 0:20 / /proc rw,nosuid - proc proc rw\n",
 	}
-	for name, text := range change {
-		files[name] = text
-	}
+	maps.Copy(files, change)
 	for name, text := range files {
 		file := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

@@ -35,7 +35,7 @@ func (d *Doctor) sandboxes(ctx context.Context) error {
 
 // whole starts one with an airlock; if that fails one without, which tells
 // whether it was the airlock.
-func (d *Doctor) whole(ctx context.Context, dir string) error {
+func (d *Doctor) whole(ctx context.Context, dir string) error { //nolint:unparam // as each of the steps
 	seen, err := d.inspect(ctx, dir, []string{airlockTarget})
 	if err == nil {
 		d.add("airlock", Row{Status: OK, Detail: "network namespaces, veth and nftables: built and read back"})

@@ -26,7 +26,7 @@ import (
 )
 
 //go:linkname lastmoduledatap runtime.lastmoduledatap
-var lastmoduledatap unsafe.Pointer
+var lastmoduledatap unsafe.Pointer //nolint:gochecknoglobals // the runtime's
 
 // skipped are the import paths, as prefixes, that only gVisor's roles need.
 var skipped = [...]string{"gvisor.dev/gvisor/", "google.golang.org/protobuf/", "github.com/cilium/ebpf"} //nolint:gochecknoglobals // read once, before main

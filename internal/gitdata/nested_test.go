@@ -12,7 +12,7 @@ import (
 )
 
 // tree makes folders, each with the empty files named.
-func tree(tb testing.TB, folders int, files int) string {
+func tree(tb testing.TB, folders, files int) string {
 	tb.Helper()
 	dir, err := filepath.EvalSymlinks(tb.TempDir())
 	if err != nil {

@@ -181,7 +181,7 @@ func namespaces(uid int, in, out IDs) *syscall.SysProcAttr {
 	}
 	if uid == 0 {
 		attr.GidMappingsEnableSetgroups = true
-		attr.Credential = &syscall.Credential{Uid: uint32(in.UID), Gid: uint32(in.GID)} //nolint:gosec // small constants
+		attr.Credential = &syscall.Credential{Uid: uint32(in.UID), Gid: uint32(in.GID)}
 	}
 	return attr
 }

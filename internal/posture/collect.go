@@ -85,7 +85,7 @@ func (p *Posture) readStatus(text string) error {
 		Bounding: number("CapBnd", 16), Ambient: optionalHex(values["CapAmb"]),
 	}
 	p.NoNewPrivs = number("NoNewPrivs", 10) == 1
-	p.Seccomp = int(number("Seccomp", 10)) //nolint:gosec // 0, 1 or 2
+	p.Seccomp = int(number("Seccomp", 10))
 	p.UIDs, p.GIDs, p.Groups = ints(values["Uid"]), ints(values["Gid"]), ints(values["Groups"])
 	if len(p.UIDs) != 4 || len(p.GIDs) != 4 {
 		errs = append(errs, errors.New("status has no ids"))

@@ -68,9 +68,9 @@ func TestDiff_FindsEachField(t *testing.T) {
 // TestPosture_SurvivesTheWay holds that every field leaves the sandbox.
 func TestPosture_SurvivesTheWay(t *testing.T) {
 	typ := reflect.TypeFor[posture.Posture]()
-	for i := range typ.NumField() {
-		if name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); name == "" || name == "-" {
-			t.Errorf("field %s has no name in JSON", typ.Field(i).Name)
+	for field := range typ.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == "" || name == "-" {
+			t.Errorf("field %s has no name in JSON", field.Name)
 		}
 	}
 	p, err := posture.Reader{}.Collect(os.Getpid(), os.Getpid())

@@ -49,7 +49,7 @@ const maxProcesses = 10000
 func (r Reader) role(pid int, parent Role) Role {
 	b, _ := os.ReadFile(r.path(pid, "cmdline"))
 	name, _, _ := strings.Cut(string(b), "\x00")
-	known := map[Role]map[string]Role{
+	known := map[Role]map[string]Role{ //nolint:exhaustive // the others start nobody
 		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-helper": Helper},
 		Helper: {"runsc": Runsc, "runsc-wait": Runsc},
 		Runsc:  {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},

@@ -38,7 +38,7 @@ const FirstArg = "sandboxd"
 const ShadowDir = "/.bailey/private"
 
 // Validate reports the first thing in s that no engine may accept.
-func (s *Spec) Validate() error {
+func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 	if !s.ID.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", s.ID)
 	}

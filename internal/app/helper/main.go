@@ -90,7 +90,7 @@ func report(control *os.File, r handoff.Report, fds ...int) {
 func run(control *os.File) error {
 	enrolled := make([]byte, 1)
 	if _, err := io.ReadFull(control, enrolled); err != nil {
-		return nil //nolint:nilerr // the parent has changed its mind
+		return nil
 	}
 	// gVisor's program takes as long to start as all that follows here; it waits
 	// for its arguments.
@@ -231,7 +231,7 @@ func openPrivate(s *handoff.Settings) []int {
 func watchParent(control *os.File, p *os.Process) {
 	_, _ = io.Copy(io.Discard, control)
 	_ = p.Kill()
-	os.Exit(bailey.ExitBailey) // process 1: everything in the PID namespace ends with it
+	os.Exit(bailey.ExitBailey) //nolint:forbidigo // process 1: everything in the PID namespace ends with it
 }
 
 // tail keeps the last max bytes written to it.

@@ -57,7 +57,7 @@ func pin(s *handoff.Settings, given []*os.File) ([]*os.File, error) {
 }
 
 // stage builds the helper's file system and enters it.
-func stage(s *handoff.Settings, sources []*os.File) (*ocispec.Staged, error) {
+func stage(s *handoff.Settings, sources []*os.File) (*ocispec.Staged, error) { //nolint:gocognit // steps in a row
 	if err := mount.Private(); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func makePoint(path string, isDir bool) error {
 }
 
 // skeleton writes the generated part of the sandbox's root file system.
-func skeleton(s *sandbox.Spec, copySelf bool) error {
+func skeleton(s *sandbox.Spec, copySelf bool) error { //nolint:gocognit // steps in a row
 	for _, d := range []string{"/proc", "/sys", "/dev", sandbox.ShadowDir} {
 		if err := os.MkdirAll(rootDir+d, 0o755); err != nil {
 			return err

@@ -158,7 +158,7 @@ func (u *running) watchLimits() {
 		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: message})
 		u.stop <- ending{reason: r.Limit, message: message}
 	}
-	time.Sleep(proxyPatience) //nolint:forbidigo // a run that ends takes its watchdog along
+	time.Sleep(proxyPatience)
 	u.mu.Lock()
 	over := u.over || u.sandbox != nil && closed(u.sandbox.Done())
 	u.mu.Unlock()

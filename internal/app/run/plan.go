@@ -80,7 +80,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
 		Env:    merge(system.Env, preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
 		Files:  p.files,
-		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}}, //nolint:gosec // checked
+		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
 	}
 	if preset.Name != "" {
 		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
@@ -217,7 +217,7 @@ func dcache() int {
 		return 0
 	}
 	const own = 3000
-	n := (int(min(l.Max, 1<<20)) - own) / 2 //nolint:gosec // bounded
+	n := (int(min(l.Max, 1<<20)) - own) / 2
 	if n < 2000 {
 		return 0
 	}
@@ -228,5 +228,5 @@ func dcache() int {
 func umask() uint16 {
 	old := unix.Umask(0o077)
 	unix.Umask(old)
-	return uint16(old & 0o777) //nolint:gosec // nine bits
+	return uint16(old & 0o777)
 }

@@ -32,18 +32,18 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 	if err != nil {
 		return nil, fmt.Errorf("make settings pipe: %w", err)
 	}
-	defer settings.Close() //nolint:errcheck // the child has its own
+	defer settings.Close()
 	eventsOut, events, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make event pipe: %w", err)
 	}
-	defer events.Close() //nolint:errcheck // the child has its own
+	defer events.Close()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make proxy socket: %w", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "proxy")
-	defer theirs.Close() //nolint:errcheck // the child has its own
+	defer theirs.Close()
 	p := &proxyRole{Sandbox: os.NewFile(uintptr(fds[0]), "proxy"), events: make(chan struct{})}
 	p.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{gate.Argv0}, Env: []string{}, Dir: "/",

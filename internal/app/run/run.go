@@ -135,7 +135,7 @@ func (u *running) startProxy(context.Context) error {
 	u.proxy = p
 	go func() {
 		<-p.events
-		time.Sleep(proxyPatience) //nolint:forbidigo // a sandbox that ends takes its proxy along
+		time.Sleep(proxyPatience)
 		if u.gone() {
 			return
 		}
@@ -178,7 +178,7 @@ func (u *running) startSandbox(ctx context.Context) error {
 func (u *running) attend(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go u.watchEnd(cancel)
+	go u.watchEnd(cancel) //nolint:contextcheck,gosec // it outlives what it cancels
 	u.setStatus("running")
 	u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
 	if u.plan.tty {

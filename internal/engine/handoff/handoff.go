@@ -80,7 +80,7 @@ func WriteSettings(control *os.File, s *Settings, files []*os.File) error {
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(b))) //nolint:gosec // bounded by maxSettings
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
 	if err := send(control, head, unix.UnixRights(fds...)); err != nil {
 		return fmt.Errorf("send helper settings: %w", err)
 	}
@@ -136,7 +136,7 @@ func received(oob []byte) []*os.File {
 			continue
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "from parent")) //nolint:gosec // a descriptor
+			files = append(files, os.NewFile(uintptr(fd), "from parent"))
 		}
 	}
 	return files

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,9 +80,9 @@ func Launch(caller Caller) *Pending {
 	if err != nil {
 		return &Pending{ID: bailey.NewSandboxID(), caller: caller, err: startError(err)}
 	}
-	control := os.NewFile(uintptr(h.Control), "control") //nolint:gosec // a descriptor
+	control := os.NewFile(uintptr(h.Control), "control")
 	sb := &Sandbox{
-		Wire: os.NewFile(uintptr(h.Wire), "wire"), Pid: h.Process.Pid, //nolint:gosec // a descriptor
+		Wire: os.NewFile(uintptr(h.Wire), "wire"), Pid: h.Process.Pid,
 		process: h.Process, control: control, exited: make(chan struct{}), closed: sync.OnceValue(control.Close),
 	}
 	go func() {
@@ -293,7 +294,7 @@ type cleanup struct{ files []*os.File }
 func (c *cleanup) add(f *os.File) { c.files = append(c.files, f) }
 
 func (c *cleanup) run() {
-	for i := len(c.files) - 1; i >= 0; i-- {
-		_ = c.files[i].Close()
+	for _, f := range slices.Backward(c.files) {
+		_ = f.Close()
 	}
 }

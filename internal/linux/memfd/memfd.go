@@ -26,11 +26,11 @@ func Executable(name, image string) (*os.File, error) {
 	}
 	// A child's own descriptors are put at 3 and up before it executes Path: a
 	// file that lies there would be replaced by one of them.
-	if high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, outOfTheWay); err == nil { //nolint:gosec // a descriptor
+	if high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, outOfTheWay); err == nil {
 		_ = unix.Close(fd)
 		fd = high
 	}
-	f := os.NewFile(uintptr(fd), name) //nolint:gosec // a descriptor
+	f := os.NewFile(uintptr(fd), name)
 	_, err = io.WriteString(f, image)
 	if err == nil {
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)

@@ -55,7 +55,7 @@ func capset(mask uint64) error {
 	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := &[2]unix.CapUserData{}
 	for i := range data {
-		half := uint32(mask >> (32 * i)) //nolint:gosec // one half of the mask
+		half := uint32(mask >> (32 * i))
 		data[i] = unix.CapUserData{Effective: half, Permitted: half}
 	}
 	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(hdr)), uintptr(unsafe.Pointer(data)), 0)

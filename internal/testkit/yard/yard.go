@@ -48,7 +48,7 @@ func Binary(t testing.TB) string {
 var (
 	copyOnce sync.Once
 	copied   string
-	copyErr  error
+	errCopy  error
 )
 
 // reachable returns a copy of the binary in a folder that every user can
@@ -57,17 +57,17 @@ func reachable(t testing.TB, bin string) string {
 	t.Helper()
 	copyOnce.Do(func() {
 		var dir string
-		if dir, copyErr = os.MkdirTemp("", "bailey-bin-"); copyErr != nil {
+		if dir, errCopy = os.MkdirTemp("", "bailey-bin-"); errCopy != nil {
 			return
 		}
-		if copyErr = os.Chmod(dir, 0o755); copyErr != nil {
+		if errCopy = os.Chmod(dir, 0o755); errCopy != nil {
 			return
 		}
 		copied = filepath.Join(dir, "bailey")
-		copyErr = copyFile(bin, copied)
+		errCopy = copyFile(bin, copied)
 	})
-	if copyErr != nil {
-		t.Fatal(copyErr)
+	if errCopy != nil {
+		t.Fatal(errCopy)
 	}
 	return copied
 }
