@@ -8,8 +8,10 @@ import (
 	"syscall"
 )
 
-// noRseq is glibc's switch for its use of restartable sequences.
-const noRseq = "GLIBC_TUNABLES=glibc.pthread.rseq=0"
+// noRseq switches two things of glibc off: restartable sequences, and heaps for
+// single threads, whose number glibc reads from a file when a filter already
+// forbids it to open one.
+const noRseq = "GLIBC_TUNABLES=glibc.pthread.rseq=0:glibc.malloc.arena_max=1"
 
 // withoutRseq starts the sandbox's kernel anew without glibc's restartable
 // sequences: they are registered memory that systrap's stub processes unmap,
