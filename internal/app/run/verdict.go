@@ -56,7 +56,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 	case errors.As(err, &e):
 		return u.endedFor(e), nil
 	case u.limits.outOfMemory() && (err != nil || r.Signal == syscall.SIGKILL || r.Code == bailey.ExitOutOfMemory):
-		return u.outOfMemory(), nil
+		return u.outOfMemory(), nil //nolint:nilerr // the reason is told in its own way
 	case err == nil && u.atEnd != nil && u.atEnd.reason != reasonStop:
 		// It was told to end, and did so in its own way.
 		return u.endedFor(u.atEnd), nil

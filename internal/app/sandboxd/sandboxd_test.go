@@ -481,7 +481,7 @@ func TestSandboxd_Terminal(t *testing.T) {
 		j.send(wire.Signal, []byte{byte(syscall.SIGCONT)}).says("again")
 		j.wait()
 	})
-	t.Run("Ctrl-Z and a child that stops alone", func(t *testing.T) {
+	t.Run("Ctrl-Z and a child that stops alone", func(*testing.T) {
 		// As a child in vfork does in gVisor: the first process runs on, waits
 		// for one that was stopped, and nobody is told.
 		j := tty(`stty susp ^Z; trap '' TSTP; sh -c 'kill -STOP $$; echo again' & echo ready; wait`).says("ready")
