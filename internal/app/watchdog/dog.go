@@ -123,7 +123,8 @@ func (d *dog) abandoned() error {
 		<-time.After(time.Millisecond)
 	}
 	d.revert()
-	return errors.Join(d.removeCgroup(), removeStale(d.set.StaleSocket))
+	// The socket first: a cgroup can take the kernel its time.
+	return errors.Join(removeStale(d.set.StaleSocket), d.removeCgroup())
 }
 
 func (d *dog) removeCgroup() error {
