@@ -96,6 +96,7 @@ func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
 	if err := Prepare(dir, uid); err != nil {
 		return nil, err
 	}
+	sweep(ctx, dir)
 	path := Path(dir, name)
 	l, err := listen(path)
 	if err != nil && errors.Is(err, errInUse) && !alive(ctx, path) {
@@ -279,6 +280,28 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 	wg.Wait()
 	slices.SortFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })
 	return infos, nil
+}
+
+// settled is how old a socket must be before it is taken for stale: one that
+// was made just now may not take connections yet.
+const settled = time.Second
+
+// sweep removes the sockets of holders that were killed together with their
+// watchdogs.
+func sweep(ctx context.Context, dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil || !strings.HasSuffix(e.Name(), suffix) || time.Since(fi.ModTime()) < settled { //nolint:forbidigo // compared with a file's time
+			continue
+		}
+		if path := filepath.Join(dir, e.Name()); refused(ctx, path) {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 func alive(ctx context.Context, path string) bool {

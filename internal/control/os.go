@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"os"
 	"syscall"
@@ -14,3 +15,12 @@ func ownerOf(fi os.FileInfo) int {
 }
 
 func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
+// refused reports whether nobody listens on the socket any more.
+func refused(ctx context.Context, path string) bool {
+	c, err := dial(ctx, path)
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Group is the group of one sandbox, found by Find. Not for use by several
@@ -65,6 +66,7 @@ func (g *Group) Create() error {
 	g.partial = map[string]string{}
 	kept := g.parts[:0:0]
 	for _, p := range g.parts {
+		sweep(path.Dir(p.dir))
 		err := g.createPart(p)
 		if errors.Is(err, ErrExists) {
 			g.parts = kept
@@ -268,4 +270,23 @@ func unwrapPath(err error) error {
 		return errno
 	}
 	return err
+}
+
+// settled is how old an empty group must be before it is taken for one that
+// nobody will use: its starter and its watchdog were killed together.
+const settled = 10 * time.Minute
+
+// sweep removes what such starters left in a folder of groups. The kernel
+// keeps those that hold a process.
+func sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || path.Base(dir) != parent {
+		return
+	}
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err == nil && e.IsDir() && time.Since(fi.ModTime()) > settled { //nolint:forbidigo // compared with a file's time
+			_ = os.Remove(path.Join(dir, e.Name())) // fails where it is in use
+		}
+	}
 }
