@@ -301,6 +301,13 @@ func killed(t *testing.T, y *yard.Yard, after time.Duration, both bool) {
 		}
 		return len(left) == 0
 	}, func() string { return fmt.Sprintf("left after 3 s: %v", left) })
+	if both {
+		<-time.NewTimer(1100 * time.Millisecond).C // as old as a socket has to be
+		y.Run(t, "run", "--quiet", "--", "true").OK(t)
+		if left := remains(t, y, nil); len(left) > 0 {
+			t.Errorf("the next run has not removed %v", left)
+		}
+	}
 }
 
 // groupsOf returns the folders of the cgroups that bailey made for a run.
