@@ -63,7 +63,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 	case err == nil:
 		return r.Status(), nil
 	case errors.Is(err, session.ErrLost):
-		return u.lost(err)
+		return u.lost()
 	case bailey.KindOf(err) == bailey.NotFound || r.Code == bailey.ExitNotFound || r.Code == bailey.ExitCannotRun:
 		u.out.must("%s", err.Error())
 		u.out.event(bailey.Event{Type: bailey.EventError, Message: err.Error(), ExitCode: &r.Code})
@@ -105,18 +105,19 @@ func (u *running) outOfMemory() int {
 
 // lost explains a sandbox that went away under its command. A limit may have
 // been reached a moment before its report arrives.
-func (u *running) lost(err error) (int, error) {
+func (u *running) lost() (int, error) {
 	if u.limits.outOfMemory() {
 		return u.outOfMemory(), nil
 	}
 	if e := u.whyEnded(300 * time.Millisecond); e != nil {
 		return u.endedFor(e), nil
 	}
-	message := "the sandbox ended before its command did"
+	message := session.ErrLost.Error()
 	if log := strings.TrimSpace(u.sandbox.Exit().Log); log != "" {
 		message += ": gvisor said: " + lastLine(log)
 	}
-	return 0, bailey.WrapError(bailey.Internal, message, err, "please report this, with BAILEY_DEBUG=DIR set to keep gVisor's logs")
+	return 0, bailey.NewError(bailey.Internal, message,
+		"if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs")
 }
 
 // whyEnded returns why the run was ended from outside, or nil; a report may be
