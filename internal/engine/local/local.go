@@ -21,8 +21,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
-// startTimeout bounds how long a helper may take to say that gVisor runs.
-const startTimeout = 20 * time.Second
+// startTimeout bounds how long a helper may take to say that gVisor runs: a
+// hundred sandboxes that start at once on two cores take half of it.
+const startTimeout = 60 * time.Second
 
 // Config is what the engine needs to make one sandbox.
 type Config struct {
