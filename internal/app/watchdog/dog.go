@@ -23,6 +23,7 @@ type dog struct {
 	held      *workspace.Held
 
 	helper  proc.Identity // zero until told
+	memory  string        // path of gVisor's memory file, once found
 	doomed  bool          // a limit was passed: the helper must not live
 	walks   chan walk     // results
 	walking bool

@@ -2,6 +2,10 @@ package watchdog
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
@@ -22,13 +26,53 @@ func (d *dog) checkMemory() {
 		ids = append(ids, d.helper)
 	}
 	limit := d.set.MemoryBytes
-	if sum(ids, proc.RSS) <= limit-limit/8 {
+	file := d.memoryFile(ids)
+	if max(file, sum(ids, proc.RSS)) <= limit-limit/8 {
 		return
 	}
-	used := sum(ids, share)
+	used := max(file, sum(ids, share))
 	if used > limit {
 		d.condemn(watch.Memory, used, fmt.Sprintf("out of memory: the sandbox used %d bytes of %d", used, limit))
 	}
+}
+
+// gvisorMemory is the name of the file in memory that holds what the programs
+// of a sandbox use (runsc/boot). A page of it that no process maps just now is
+// in no process's share.
+const gvisorMemory = "/memfd:runsc-memory"
+
+// memoryFile returns how many bytes that file has, or 0 if it is not found.
+func (d *dog) memoryFile(ids []proc.Identity) int64 {
+	if n := allocated(d.memory); n > 0 {
+		return n
+	}
+	for _, id := range ids {
+		dir := "/proc/" + strconv.Itoa(id.PID) + "/fd/"
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if name, err := os.Readlink(dir + e.Name()); err == nil && strings.HasPrefix(name, gvisorMemory) {
+				d.memory = dir + e.Name()
+				return allocated(d.memory)
+			}
+		}
+	}
+	return 0
+}
+
+// allocated returns how many bytes a file takes, or 0.
+func allocated(path string) int64 {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return st.Blocks * 512 // stat(2)
 }
 
 // share is a process's PSS or, where that may not be read, its RSS.
