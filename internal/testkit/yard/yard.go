@@ -176,7 +176,7 @@ func (y *Yard) Command(ctx context.Context, args ...string) *exec.Cmd {
 	if y.UID != os.Getuid() {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(y.UID), Gid: uint32(y.GID)}
 	}
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = 30 * time.Second // a hundred at once starve this process too
 	if y.Wrap != nil {
 		y.Wrap(cmd)
 	}
