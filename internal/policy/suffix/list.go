@@ -9,9 +9,6 @@
 // and the tables are those of the Go authors (LICENSE).
 package suffix
 
-// TODO: specify case sensitivity and leading/trailing dot behavior for
-// func PublicSuffix and func EffectiveTLDPlusOne.
-
 import (
 	"fmt"
 	"net/netip"
