@@ -35,25 +35,18 @@ func Seccomp() *specs.LinuxSeccomp {
 			"vhangup",
 		}},
 	}
-	for _, flag := range []uint64{newCgroup, newUTS, newIPC, newUser, newPID, newNet, newNS} {
-		calls = append(calls, deny("clone", masked(0, flag)))
-	}
-	for _, family := range []uint64{afKey, afPacket, afTIPC, afBluetooth, afALG, afVSOCK, afXDP} {
-		calls = append(calls, deny("socket", equal(0, family)), deny("socketpair", equal(0, family)))
-	}
-	// Typing into the terminal one is attached to, and the console's paste.
-	for _, request := range []uint64{tiocsti, tioclinux} {
-		calls = append(calls, deny("ioctl", equal(1, request)))
-	}
-	// gVisor looks at a call before its tracer does and not again afterwards
-	// (pkg/sentry/kernel/task_syscall.go), so a tracer that stops at calls could
-	// put any other in the place of the one that was looked at.
-	for _, request := range []uint64{ptraceSyscall, ptraceSysemu, ptraceSysemuStep} {
-		calls = append(calls, deny("ptrace", equal(0, request)))
-	}
-	for _, request := range []uint64{ptraceSetOptions, ptraceSeize} {
-		calls = append(calls, deny("ptrace", equal(0, request), masked(3, ptraceOTraceSeccomp)))
-	}
+	calls = append(calls,
+		deny(anyOf(0, masked, newCgroup, newUTS, newIPC, newUser, newPID, newNet, newNS), "clone"),
+		deny(anyOf(0, equal, afKey, afPacket, afTIPC, afBluetooth, afALG, afVSOCK, afXDP), "socket", "socketpair"),
+		// Typing into the terminal one is attached to, and the console's paste.
+		deny(anyOf(1, equal, tiocsti, tioclinux), "ioctl"),
+		// gVisor looks at a call before its tracer does and not again afterwards
+		// (pkg/sentry/kernel/task_syscall.go), so a tracer that stops at calls could
+		// put any other in the place of the one that was looked at.
+		deny(anyOf(0, equal, ptraceSyscall, ptraceSysemu, ptraceSysemuStep), "ptrace"),
+		deny(allOf(equal(0, ptraceSetOptions), masked(3, ptraceOTraceSeccomp)), "ptrace"),
+		deny(allOf(equal(0, ptraceSeize), masked(3, ptraceOTraceSeccomp)), "ptrace"),
+	)
 	calls = append(calls, setID()...)
 	return &specs.LinuxSeccomp{
 		DefaultAction: specs.ActAllow,
@@ -67,17 +60,16 @@ func Seccomp() *specs.LinuxSeccomp {
 // caller: on the host such a file lends the caller's identity (root's, for a
 // root caller) to whoever can reach it.
 func setID() []specs.LinuxSyscall {
-	var calls []specs.LinuxSyscall
-	for _, bit := range []uint64{setUserID, setGroupID} {
-		for _, c := range []struct {
-			name string
-			mode uint
-		}{{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1}, {"mknod", 1}, {"mknodat", 2}} {
-			calls = append(calls, deny(c.name, masked(c.mode, bit)))
-		}
-		// Without one of these flags the mode is not an argument at all.
-		for _, flag := range []uint64{openCreate, openTmpfile} {
-			calls = append(calls, deny("open", masked(1, flag), masked(2, bit)), deny("openat", masked(2, flag), masked(3, bit)))
+	calls := []specs.LinuxSyscall{
+		deny(anyOf(1, masked, setUserID, setGroupID), "chmod", "fchmod", "creat", "mknod"),
+		deny(anyOf(2, masked, setUserID, setGroupID), "fchmodat", "fchmodat2", "mknodat"),
+	}
+	// Without one of these flags the mode is not an argument at all.
+	for _, flag := range []uint64{openCreate, openTmpfile} {
+		for _, bit := range []uint64{setUserID, setGroupID} {
+			calls = append(calls,
+				deny(allOf(masked(1, flag), masked(2, bit)), "open"),
+				deny(allOf(masked(2, flag), masked(3, bit)), "openat"))
 		}
 	}
 	return calls
@@ -120,9 +112,25 @@ const (
 	ptraceOTraceSeccomp = 0x80
 )
 
-func deny(name string, args ...specs.LinuxSeccompArg) specs.LinuxSyscall {
-	return specs.LinuxSyscall{Names: []string{name}, Action: specs.ActErrno, Args: args}
+func deny(args []specs.LinuxSeccompArg, names ...string) specs.LinuxSyscall {
+	return specs.LinuxSyscall{Names: names, Action: specs.ActErrno, Args: args}
 }
+
+// anyOf is one rule that matches if any of the values does. Rules of one
+// argument are alternatives to each other, as in runc
+// (gVisor's runsc/specutils/seccomp, convertArgs). gVisor compiles the filter
+// at every start, and a rule fewer is a shorter start.
+func anyOf(arg uint, match func(arg uint, value uint64) specs.LinuxSeccompArg, values ...uint64) []specs.LinuxSeccompArg {
+	var args []specs.LinuxSeccompArg
+	for _, v := range values {
+		args = append(args, match(arg, v))
+	}
+	return args
+}
+
+// allOf is a rule that matches if all of its parts do, each of which has an
+// argument of its own.
+func allOf(args ...specs.LinuxSeccompArg) []specs.LinuxSeccompArg { return args }
 
 func equal(arg uint, value uint64) specs.LinuxSeccompArg {
 	return specs.LinuxSeccompArg{Index: arg, Value: value, Op: specs.OpEqualTo}
