@@ -21,7 +21,8 @@ import (
 const (
 	suffix      = ".sock"
 	answerAfter = 2 * time.Second // how long a holder may take to answer a question
-	maxRequest  = 64 << 10
+	maxLine     = 64 << 10
+	maxCommand  = 4 << 10 // bytes of a command line that an answer holds
 )
 
 // Op is what is asked of the holder of a sandbox.
@@ -52,7 +53,7 @@ type Info struct {
 	Runtime   string           `json:"runtime"`
 	Started   time.Time        `json:"started"`
 	Workspace string           `json:"workspace"`
-	Command   []string         `json:"command"`
+	Command   []string         `json:"command"` // a long one is cut, which "…" says
 	Status    string           `json:"status"` // creating, running, stopping
 	Helper    int              `json:"helper"` // pid of the sandbox's helper, for doctor
 }
@@ -66,14 +67,12 @@ type Handler interface {
 
 // Server answers for one sandbox.
 type Server struct {
-	path     string
 	listener *net.UnixListener
 	uid      int
-	wg       sync.WaitGroup
 }
 
-// Prepare makes the runtime folder: 0700, the caller's own.
-func Prepare(dir string, uid int) error {
+// prepare makes the runtime folder: 0700, the caller's own.
+func prepare(dir string, uid int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return bailey.WrapError(bailey.Unavailable, "make the runtime folder", err, "set XDG_RUNTIME_DIR to a folder of yours")
 	}
@@ -93,25 +92,24 @@ func Path(dir, name string) string { return filepath.Join(dir, name+suffix) }
 
 // Listen claims the name. A socket whose holder is gone is taken over.
 func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
-	if err := Prepare(dir, uid); err != nil {
+	if err := prepare(dir, uid); err != nil {
 		return nil, err
 	}
+	unlock, err := lock(ctx, dir)
+	if err != nil {
+		return nil, bailey.WrapError(bailey.Unavailable, "lock the runtime folder "+dir, err, "another bailey that starts just now may be stopped: continue or kill it")
+	}
+	defer unlock()
 	sweep(ctx, dir)
 	path := Path(dir, name)
-	l, err := listen(path)
-	if err != nil && errors.Is(err, errInUse) && !alive(ctx, path) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("remove stale socket: %w", err)
-		}
-		l, err = listen(path)
-	}
-	if errors.Is(err, errInUse) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if isInUse(err) {
 		return nil, bailey.NewError(bailey.Conflict, fmt.Sprintf("a sandbox named %q is running", name), "choose another --name, or bailey stop "+name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	return &Server{path: path, listener: l, uid: uid}, nil
+	return &Server{listener: l, uid: uid}, nil
 }
 
 // Serve answers until Close. It is given the handler once there is one.
@@ -121,7 +119,7 @@ func (s *Server) Serve(h Handler) {
 		if err != nil {
 			return
 		}
-		s.wg.Go(func() { s.handle(c, h) })
+		go s.handle(c, h)
 	}
 }
 
@@ -136,12 +134,10 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 	}
 	switch req.Op {
 	case Status:
-		info := h.Info()
-		_ = reply(c, answer{Info: &info})
+		_ = reply(c, about(h))
 	case Stop:
 		h.Stop()
-		info := h.Info()
-		_ = reply(c, answer{Info: &info})
+		_ = reply(c, about(h))
 	case Exec:
 		if reply(c, answer{}) == nil {
 			h.Exec(c)
@@ -149,6 +145,20 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 	default:
 		_ = reply(c, answer{Error: fmt.Sprintf("unknown operation %q", req.Op)})
 	}
+}
+
+// about is an answer that fits into maxLine, whatever the command's length.
+func about(h Handler) answer {
+	info := h.Info()
+	room := maxCommand
+	for i, arg := range info.Command {
+		if room -= len(arg) + 1; room < 0 {
+			kept := strings.ToValidUTF8(arg[:max(0, len(arg)+room)], "")
+			info.Command = append(slices.Clone(info.Command[:i]), kept+"…")
+			break
+		}
+	}
+	return answer{Info: &info}
 }
 
 // readRequest reads one line without reading past it: what follows belongs to
@@ -165,7 +175,7 @@ func readRequest(c net.Conn) (request, error) {
 func readLine(r io.Reader) ([]byte, error) {
 	var line []byte
 	one := make([]byte, 1)
-	for len(line) < maxRequest {
+	for len(line) < maxLine {
 		if _, err := io.ReadFull(r, one); err != nil {
 			return nil, err
 		}
@@ -186,21 +196,19 @@ func reply(c net.Conn, a answer) error {
 	return err
 }
 
-// Close lets go of the name.
-func (s *Server) Close() error {
-	err := s.listener.Close() // removes the socket
-	if rmErr := os.Remove(s.path); rmErr != nil && !errors.Is(rmErr, os.ErrNotExist) {
-		err = errors.Join(err, rmErr)
-	}
-	return err
-}
+// Close lets go of the name: it removes the socket, then closes it. The other
+// way round it could be a successor's.
+func (s *Server) Close() error { return s.listener.Close() }
 
 // Ask sends one operation to the named sandbox and returns its answer. For
 // Exec the connection is returned open, ready for the session.
 func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 	c, err := dial(ctx, Path(dir, name))
-	if err != nil {
+	if isGone(err) {
 		return Info{}, nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
+	}
+	if err != nil {
+		return Info{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q does not answer", name), err, "is the bailey that holds it stopped?")
 	}
 	a, err := ask(c, op)
 	if err != nil || op != Exec {
@@ -282,35 +290,26 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 	return infos, nil
 }
 
-// settled is how old a socket must be before it is taken for stale: one that
-// was made just now may not take connections yet.
-const settled = time.Second
-
 // sweep removes the sockets of holders that were killed together with their
-// watchdogs.
+// watchdogs. It wants the lock: no other socket is bound and not yet listened
+// on then.
 func sweep(ctx context.Context, dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		fi, err := e.Info()
-		if err != nil || !strings.HasSuffix(e.Name(), suffix) || time.Since(fi.ModTime()) < settled { //nolint:forbidigo // compared with a file's time
+		if !strings.HasSuffix(e.Name(), suffix) {
 			continue
 		}
-		if path := filepath.Join(dir, e.Name()); refused(ctx, path) {
+		path := filepath.Join(dir, e.Name())
+		c, err := dial(ctx, path)
+		if err == nil {
+			_ = c.Close()
+		} else if isGone(err) {
 			_ = os.Remove(path)
 		}
 	}
-}
-
-func alive(ctx context.Context, path string) bool {
-	c, err := dial(ctx, path)
-	if err != nil {
-		return false
-	}
-	_ = c.Close()
-	return true
 }
 
 func dial(ctx context.Context, path string) (*net.UnixConn, error) {
@@ -324,17 +323,4 @@ func dial(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, errors.Join(errors.New("not a unix socket"), c.Close())
 	}
 	return u, nil
-}
-
-var errInUse = errors.New("name in use")
-
-func listen(path string) (*net.UnixListener, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		if isInUse(err) {
-			return nil, errInUse
-		}
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
-	}
-	return l, nil
 }

@@ -1,0 +1,268 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/control"
+)
+
+// holder is a sandbox as the socket shows it.
+type holder struct {
+	info  control.Info
+	stops chan struct{}
+}
+
+// Info is what it was made with.
+func (h *holder) Info() control.Info { return h.info }
+
+// Stop is counted.
+func (h *holder) Stop() { h.stops <- struct{}{} }
+
+// Exec says what it is told.
+func (h *holder) Exec(conn net.Conn) { _, _ = io.Copy(conn, conn) }
+
+func folder(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "run")
+}
+
+// hold claims a name and answers for it until the end of the test.
+func hold(t *testing.T, dir string, info control.Info) *holder {
+	t.Helper()
+	s, err := control.Listen(t.Context(), dir, info.Name, os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	h := &holder{info: info, stops: make(chan struct{}, 1)}
+	go s.Serve(h)
+	return h
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	infos, err := control.List(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range infos {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	h := hold(t, dir, control.Info{Name: "a", Command: []string{"true", ""}, Status: "running"})
+
+	if info, _, err := control.Ask(t.Context(), dir, "a", control.Status); err != nil || !cmp.Equal(info, h.info) {
+		t.Errorf("status: %+v, %v", info, err)
+	}
+	if info, _, err := control.Ask(t.Context(), dir, "a", control.Stop); err != nil || info.Name != "a" {
+		t.Errorf("stop: %+v, %v", info, err)
+	}
+	<-h.stops
+	if _, _, err := control.Ask(t.Context(), dir, "a", "dance"); err == nil || !strings.Contains(err.Error(), "dance") {
+		t.Errorf("unknown operation: %v", err)
+	}
+	if _, _, err := control.Ask(t.Context(), dir, "b", control.Status); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("unknown name: %v", err)
+	}
+
+	_, conn, err := control.Ask(t.Context(), dir, "a", control.Exec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	echo := make([]byte, 4)
+	if _, err := conn.Write([]byte("said")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, echo); err != nil || string(echo) != "said" {
+		t.Errorf("session: %q, %v", echo, err)
+	}
+}
+
+// TestAsk_AnyCommand: a command of any length leaves its sandbox in sight.
+func TestAsk_AnyCommand(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string][]string{
+		"one":     {"sh", "-c", strings.Repeat("\x01", 1<<20)},
+		"many":    append([]string{"echo"}, make([]string, 1<<20)...),
+		"letters": {strings.Repeat("é", 1<<19)},
+	} {
+		dir := folder(t)
+		hold(t, dir, control.Info{Name: name, Command: command})
+		info, _, err := control.Ask(t.Context(), dir, name, control.Status)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		shown := strings.Join(info.Command, " ")
+		if !strings.HasSuffix(shown, "…") || len(shown) < 4000 || !strings.HasPrefix(shown, command[0][:2]) || strings.Contains(shown, "\ufffd") {
+			t.Errorf("%s: shown as %.20q, %d bytes", name, shown, len(shown))
+		}
+		if got := names(t, dir); len(got) != 1 {
+			t.Errorf("%s: listed: %q", name, got)
+		}
+	}
+}
+
+// TestListen_OneOfMany: of those that claim one name at the same moment one
+// gets it, and its socket stays.
+func TestListen_OneOfMany(t *testing.T) {
+	t.Parallel()
+	for round := range 30 {
+		dir := folder(t)
+		var (
+			mu   sync.Mutex
+			held []*control.Server
+			wg   sync.WaitGroup
+		)
+		begin := make(chan struct{})
+		for i := range 8 {
+			// Others start beside them, and sweep.
+			for _, name := range []string{"same", fmt.Sprintf("other-%d", i)} {
+				wg.Go(func() {
+					<-begin
+					s, err := control.Listen(t.Context(), dir, name, os.Getuid())
+					if err != nil && bailey.KindOf(err) != bailey.Conflict {
+						t.Errorf("%s: %v", name, err)
+					}
+					if err != nil {
+						return
+					}
+					go s.Serve(&holder{info: control.Info{Name: name}})
+					mu.Lock()
+					defer mu.Unlock()
+					held = append(held, s)
+				})
+			}
+		}
+		close(begin)
+		wg.Wait()
+		if got := names(t, dir); len(held) != 9 || len(got) != 9 {
+			t.Errorf("round %d: %d hold a name, in sight: %q", round, len(held), got)
+		}
+		for _, s := range held {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// TestListen_StaleSockets: a socket whose holder is gone is taken over or
+// swept; one whose holder is alive is not, even when it takes no connection.
+func TestListen_StaleSockets(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gone", "gone-too"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: control.Path(dir, name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy(t, control.Path(dir, "busy"))
+	hold(t, dir, control.Info{Name: "gone"})
+	if _, err := os.Stat(control.Path(dir, "gone-too")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("not swept: %v", err)
+	}
+	for _, name := range []string{"gone", "busy"} {
+		if s, err := control.Listen(t.Context(), dir, name, os.Getuid()); bailey.KindOf(err) != bailey.Conflict {
+			t.Errorf("%s was claimed twice: %v, %v", name, s, err)
+		}
+	}
+	if _, _, err := control.Ask(t.Context(), dir, "busy", control.Status); bailey.KindOf(err) != bailey.Unavailable {
+		t.Errorf("a holder that does not answer: %v", err)
+	}
+}
+
+// busy listens on path and has its backlog full.
+func busy(t *testing.T, path string) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		c, err := net.Dial("unix", path)
+		if errors.Is(err, syscall.EAGAIN) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	t.Fatal("the backlog does not fill")
+}
+
+func TestListen_WaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := control.Listen(ctx, dir, "a", os.Getuid()); bailey.KindOf(err) != bailey.Unavailable {
+		t.Errorf("with the lock taken: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, dir, control.Info{Name: "a"})
+}
+
+func TestListen_PrivateFolder(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // that is the attack
+		t.Fatal(err)
+	}
+	if _, err := control.Listen(t.Context(), dir, "a", os.Getuid()); bailey.KindOf(err) != bailey.Forbidden {
+		t.Errorf("a folder that others can read: %v", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, dir, control.Info{Name: "a"})
+}
