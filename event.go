@@ -13,6 +13,9 @@ const (
 	EventLimitReached    EventType = "limit.reached"
 	EventNetDecision     EventType = "net.decision"
 	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
+	EventFileReverted    EventType = "file.reverted" // the host's was set right after the run
+	EventFileGit         EventType = "file.git"      // a git folder was made
+	EventFileRuns        EventType = "file.runs"     // the host would run it
 	EventWarning         EventType = "warning"
 	EventError           EventType = "error"
 )

@@ -31,13 +31,9 @@ func Exec(ctx context.Context, h Host, r ExecRequest) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	dir := r.Workdir
-	if dir == "" {
-		dir = "/" // the holder puts its own in its place
-	}
 	out := &output{w: h.Stderr}
 	result, err := session.Run(ctx, session.Dial(conn), session.Options{
-		Command: wire.Exec{Argv: r.Command, Env: env, Dir: dir},
+		Command: wire.Exec{Argv: r.Command, Env: env, Dir: r.Workdir},
 		Stdin:   h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr,
 	})
 	if err != nil && result.Code != 0 {

@@ -127,24 +127,30 @@ func (u *running) files() {
 		}
 		found = append(found, workspace.Compare(s, workspace.Observe(s, u.sandbox.Private, rel))...)
 	}
-	u.report("changed in the sandbox's own copy; the host's is as it was", found)
-	u.report("set right after the run", u.held.Revert(u.started))
+	u.report(bailey.EventFileShadowed, "changed in the sandbox's own copy; the host's is as it was", found)
+	u.report(bailey.EventFileReverted, "set right after the run", u.held.Revert(u.started))
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
-	u.report("look before you use git there", repos)
+	u.report(bailey.EventFileGit, "look before you use git there", repos)
 	if truncated {
-		u.out.say("the workspace is large: the look for new git folders stopped after %v", scanBudget)
+		u.warn(fmt.Sprintf("the workspace is large: the look for new git folders stopped after %v", scanBudget))
 	}
-	u.report("would run on the host", workspace.HostRun(u.plan.guard, u.started))
+	u.report(bailey.EventFileRuns, "would run on the host", workspace.HostRun(u.plan.guard, u.started))
 }
 
-func (u *running) report(title string, found []workspace.Finding) {
+// warn says that something works less well than it could.
+func (u *running) warn(message string) {
+	u.out.event(bailey.Event{Type: bailey.EventWarning, Message: message})
+	u.out.say("%s", message)
+}
+
+func (u *running) report(kind bailey.EventType, title string, found []workspace.Finding) {
 	const most = 20
 	if len(found) == 0 {
 		return
 	}
 	u.out.say("%s:", title)
 	for i, f := range found {
-		u.out.event(bailey.Event{Type: bailey.EventFileShadowed, Path: f.Path, Message: f.What})
+		u.out.event(bailey.Event{Type: kind, Path: f.Path, Message: f.What})
 		switch {
 		case i < most:
 			u.out.say("  %s: %s", f.Path, f.What)

@@ -46,7 +46,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 		return 0, err
 	}
 	out.sandbox = p.spec.ID
-	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16)}
+	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	if !r.ReadOnly {
 		u.held = workspace.Hold(p.guard)
 		defer u.held.Release()
@@ -67,7 +67,8 @@ type running struct {
 	limits  *limits
 	proxy   *proxyRole
 	sandbox *local.Sandbox
-	wire    *wire.Host
+	wire    *wire.Host    // there when ready is closed
+	ready   chan struct{} // closed when commands can be run
 	stop    chan ending
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
@@ -82,6 +83,8 @@ type running struct {
 }
 
 func (u *running) run(ctx context.Context) (code int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // for who still waits for ready
 	u.ctx = ctx
 	u.setStatus("creating")
 	defer u.release(&err)
@@ -170,8 +173,11 @@ func (u *running) startSandbox(ctx context.Context) error {
 	u.mu.Lock()
 	u.sandbox = sb
 	u.mu.Unlock()
-	u.wire, err = wire.NewHost(sb.Wire)
-	return err
+	if u.wire, err = wire.NewHost(sb.Wire); err != nil {
+		return err
+	}
+	close(u.ready)
+	return nil
 }
 
 // attend runs the command and decides what its end means.
@@ -180,12 +186,12 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	defer cancel(nil)
 	go u.watchEnd(cancel) //nolint:contextcheck,gosec // it outlives what it cancels
 	u.setStatus("running")
-	u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
 	if u.plan.tty {
 		u.out.hold()
 	}
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: u.host.Stdout, Stderr: u.host.Stderr,
+		Started: func(int) { u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name}) },
 	})
 	u.mu.Lock()
 	u.status, u.over, u.atEnd = "stopping", true, u.ended
@@ -268,8 +274,17 @@ func (u *running) gone() bool {
 	return closed(sb.Done())
 }
 
+// netEvent takes what the proxy says.
 func (u *running) netEvent(e bailey.Event) {
 	u.out.event(e)
+	switch e.Type { //nolint:exhaustive // the proxy's own three
+	case bailey.EventWarning:
+		u.out.say("%s", e.Message)
+		return
+	case bailey.EventError:
+		u.out.must("proxy: %s", e.Message)
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !slices.Contains(u.plan.quiet, e.Host) {
@@ -305,8 +320,13 @@ func (u *running) Stop() {
 	}
 }
 
-// Exec answers `bailey exec`.
+// Exec answers `bailey exec`. Who comes before the sandbox runs waits for it.
 func (u *running) Exec(conn net.Conn) {
+	select {
+	case <-u.ready:
+	case <-u.ctx.Done():
+		return
+	}
 	_ = session.Serve(u.ctx, conn, u.wire, u.adjust) // the client has been told what went wrong
 }
 
@@ -314,7 +334,7 @@ func (u *running) Exec(conn net.Conn) {
 // of the sandbox, and starts where the sandbox's command did unless it says.
 func (u *running) adjust(x *wire.Exec) error {
 	x.Env = merge(u.plan.exec.Env, x.Env)
-	if x.Dir == "/" {
+	if x.Dir == "" {
 		x.Dir = u.plan.exec.Dir
 	}
 	x.Umask, x.Limits, x.Files = u.plan.exec.Umask, u.plan.exec.Limits, nil

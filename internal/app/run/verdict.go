@@ -87,8 +87,10 @@ func (u *running) endedFor(e *ending) int {
 		u.out.say("stopped")
 		return bailey.ExitSignalBase + int(syscall.SIGTERM)
 	case reasonProxy, reasonWatchdog:
+		code := bailey.ExitBailey
+		u.out.event(bailey.Event{Type: bailey.EventError, Message: e.message, ExitCode: &code})
 		u.out.must("stopped: %s", e.message)
-		return bailey.ExitBailey
+		return code
 	}
 	u.out.must("stopped: %s", e.message)
 	return bailey.ExitSignalBase + int(syscall.SIGKILL)
@@ -113,7 +115,11 @@ func (u *running) lost() (int, error) {
 		return u.endedFor(e), nil
 	}
 	message := session.ErrLost.Error()
-	if log := strings.TrimSpace(u.sandbox.Exit().Log); log != "" {
+	exit := u.sandbox.Exit()
+	if exit.Message != "" {
+		message += ": " + exit.Message
+	}
+	if log := strings.TrimSpace(exit.Log); log != "" {
 		message += ": gvisor said: " + lastLine(log)
 	}
 	return 0, bailey.NewError(bailey.Internal, message,
