@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
 
@@ -283,9 +284,7 @@ func TestISO10_NoDescriptorIsInherited(t *testing.T) {
 
 func TestISO10_SandboxdShowsNothing(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can start sandboxd as somebody else")
-	}
+	tier.Root(t) // sandboxd is started as somebody else
 	const nobody = 65534
 	y := startYard(t, "nobody")
 	j := y.exec(t, wire.Exec{Argv: []string{"sleep", "100"}}).started()
@@ -311,9 +310,7 @@ func TestISO10_SandboxdShowsNothing(t *testing.T) {
 
 func TestSandboxd_LivesThroughAForkBomb(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can start sandboxd as somebody else, whose processes are counted")
-	}
+	tier.Root(t) // sandboxd is started as somebody else, whose processes are counted
 	y := startYard(t, "bombed")
 	const most = 60
 	limits := []wire.Limit{{Resource: 6, Value: most}}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
 )
 
 // These tests use the machine's own cgroups of version 1, as root.
@@ -326,16 +327,14 @@ func unified(t *testing.T) string {
 			return f[4]
 		}
 	}
-	t.Skip("no cgroup2 is mounted")
+	tier.Lacks(t, "no cgroup2 is mounted")
 	return ""
 }
 
 // TestFind_AsAnOrdinaryUser: version 1 belongs to root.
 func TestFind_AsAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("is root's to try")
-	}
+	tier.Root(t)
 	// A thread of its own gets the user's id: a raw call changes that alone.
 	done := make(chan []cgroup.Status, 1)
 	go func() {
