@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,14 +56,14 @@ func Main() int {
 	unix.CloseOnExec(handoff.ExeFD)
 	control := os.NewFile(handoff.ControlFD, "control")
 	if err := run(control); err != nil {
-		report(control, failure(err))
+		_ = handoff.WriteReport(control, failure(err)) // a parent that is gone takes this process with it
 		return bailey.ExitBailey
 	}
 	return 0
 }
 
 func failure(err error) handoff.Report {
-	r := handoff.Report{Event: handoff.Failed, Layer: "sandbox", Message: err.Error(), Kind: bailey.KindOf(err)}
+	r := handoff.Report{Event: handoff.Failed, Layer: "sandbox", Message: err.Error()}
 	if l, ok := errors.AsType[*layer](err); ok {
 		r.Layer, r.Hint = l.name, l.hint
 	}
@@ -72,19 +71,6 @@ func failure(err error) handoff.Report {
 		r.Hint = e.Hint
 	}
 	return r
-}
-
-func report(control *os.File, r handoff.Report, fds ...int) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return
-	}
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
-	// A parent that is gone takes this process with it.
-	_ = unix.Sendmsg(int(control.Fd()), append(b, '\n'), rights, nil, unix.MSG_NOSIGNAL)
 }
 
 func run(control *os.File) error {
@@ -194,7 +180,9 @@ func (g *gvisor) run(control *os.File, s *handoff.Settings) error {
 	if err := errors.Join(err, g.args.Close()); err != nil {
 		return layerError("gvisor", err, "")
 	}
-	report(control, handoff.Report{Event: handoff.Started}, openPrivate(s)...)
+	if err := handoff.WriteReport(control, handoff.Report{Event: handoff.Started}, openPrivate(s)...); err != nil {
+		return err
+	}
 	go watchParent(control, g.cmd.Process)
 	if err := errors.Join(userns.DropAll(), harden.Undumpable()); err != nil {
 		return err
@@ -208,9 +196,7 @@ func (g *gvisor) wait(control *os.File) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		r.Message = err.Error()
 	}
-	r.Code = g.cmd.ProcessState.ExitCode()
-	report(control, r)
-	return nil
+	return handoff.WriteReport(control, r)
 }
 
 // openPrivate returns a descriptor of the folder of private copies: it keeps

@@ -5,6 +5,7 @@
 package handoff
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -48,13 +49,11 @@ type Settings struct {
 
 // Report is one line from the helper to the parent.
 type Report struct {
-	Event   string      `json:"event"` // started, failed, exited
-	Layer   string      `json:"layer,omitempty"`
-	Message string      `json:"message,omitempty"`
-	Hint    string      `json:"hint,omitempty"`
-	Kind    bailey.Kind `json:"kind,omitempty"`
-	Code    int         `json:"code,omitempty"`
-	Log     string      `json:"log,omitempty"` // the end of gVisor's messages
+	Event   string `json:"event"` // started, failed, exited
+	Layer   string `json:"layer,omitempty"`
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	Log     string `json:"log,omitempty"` // the end of gVisor's messages
 }
 
 // The events of a Report.
@@ -136,7 +135,7 @@ func received(oob []byte) []*os.File {
 			continue
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "from parent"))
+			files = append(files, os.NewFile(uintptr(fd), "handed over"))
 		}
 	}
 	return files
@@ -166,6 +165,73 @@ func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 // Restrict says how a mount of the sandbox is restricted on the host's side.
 func Restrict(m bailey.Mount) mount.Attr {
 	return mount.Attr{ReadOnly: !m.Writable, NoSuid: true, NoDev: true}
+}
+
+// WriteReport sends r as one line, and the descriptors with its beginning.
+func WriteReport(control *os.File, r Report, fds ...int) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	b = append(b, '\n')
+	if err := send(control, b[:1], rights); err != nil {
+		return fmt.Errorf("send report: %w", err)
+	}
+	if _, err := control.Write(b[1:]); err != nil {
+		return fmt.Errorf("send report: %w", err)
+	}
+	return nil
+}
+
+// maxReport bounds a report, and what is kept of the next one.
+const maxReport = 256 << 10
+
+// Reports reads what WriteReport wrote: a stream keeps no bounds between
+// messages, so a report may come in pieces or together with the next.
+type Reports struct {
+	control *os.File
+	rest    []byte
+}
+
+// NewReports makes a Reports on the parent's end of the control socket.
+func NewReports(control *os.File) *Reports { return &Reports{control: control} }
+
+// Next returns the next report and the descriptor that came with it, or nil.
+// It returns io.EOF when the helper is gone.
+func (r *Reports) Next() (Report, *os.File, error) {
+	var (
+		report Report
+		with   *os.File
+		chunk  [4 << 10]byte
+	)
+	for {
+		if line, rest, ok := bytes.Cut(r.rest, []byte{'\n'}); ok {
+			r.rest = rest
+			if err := json.Unmarshal(line, &report); err != nil {
+				return report, with, fmt.Errorf("decode report: %w", err)
+			}
+			return report, with, nil
+		}
+		if len(r.rest) > maxReport {
+			return report, with, errors.New("the helper's report is too long")
+		}
+		oob := make([]byte, unix.CmsgSpace(4))
+		n, oobn, err := Recv(r.control, chunk[:], oob)
+		if err != nil {
+			return report, with, fmt.Errorf("read report: %w", err)
+		}
+		if files := received(oob[:oobn]); len(files) > 0 {
+			with = files[0]
+		}
+		if n == 0 {
+			return report, with, io.EOF
+		}
+		r.rest = append(r.rest, chunk[:n]...)
+	}
 }
 
 // send sends one message with descriptors.

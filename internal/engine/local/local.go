@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
@@ -49,14 +46,14 @@ type Sandbox struct {
 	process *os.Process
 	control *os.File
 	exited  chan struct{}
-	closed  func() error // once
+	heard   chan struct{} // closed when all that the helper said is read; nil before the start
+	closed  func() error  // once
 	mu      sync.Mutex
 	exit    Exit
 }
 
 // Exit is how gVisor itself ended; the command's own end comes over the wire.
 type Exit struct {
-	Code    int    // gVisor's exit code; -1 if a signal ended it
 	Log     string // the end of what it said
 	Message string // why the helper failed, if it did
 }
@@ -193,24 +190,26 @@ func (sb *Sandbox) begin(ctx context.Context, s *handoff.Settings, files []*os.F
 		return err
 	}
 	type answer struct {
-		report handoff.Report
-		err    error
+		report  handoff.Report
+		private *os.File
+		err     error
 	}
 	got := make(chan answer, 1)
+	sb.heard = make(chan struct{})
 	go func() {
-		r, fds, err := readReport(sb.control)
-		if len(fds) > 0 {
-			sb.Private = os.NewFile(uintptr(fds[0]), "private copies")
-		}
-		got <- answer{r, err}
+		defer close(sb.heard)
+		reports := handoff.NewReports(sb.control)
+		r, private, err := reports.Next()
+		got <- answer{r, private, err}
 		if err == nil && r.Event == handoff.Started {
-			sb.follow()
+			sb.follow(reports)
 		}
 	}()
 	timeout := time.NewTimer(startTimeout)
 	defer timeout.Stop()
 	select {
 	case a := <-got:
+		sb.Private = a.private
 		return startFailure(a.report, a.err)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -233,13 +232,13 @@ func startFailure(r handoff.Report, err error) error {
 }
 
 // follow reads what the helper says after the start.
-func (sb *Sandbox) follow() {
-	r, _, err := readReport(sb.control)
+func (sb *Sandbox) follow(reports *handoff.Reports) {
+	r, _, err := reports.Next()
 	if err != nil {
 		return
 	}
 	sb.mu.Lock()
-	sb.exit = Exit{Code: r.Code, Log: r.Log, Message: r.Message}
+	sb.exit = Exit{Log: r.Log, Message: r.Message}
 	sb.mu.Unlock()
 }
 
@@ -260,33 +259,19 @@ func (sb *Sandbox) Kill() {
 	}
 }
 
-// Close kills the sandbox, waits until it is gone and lets go of it.
+// lastWords bounds the reading of what a helper said before its end.
+const lastWords = time.Second
+
+// Close kills the sandbox, waits until it is gone and lets go of it. Exit is
+// complete then.
 func (sb *Sandbox) Close() error {
 	sb.Kill()
 	<-sb.exited
+	if sb.heard != nil {
+		_ = sb.control.SetReadDeadline(time.Now().Add(lastWords)) // refused where it is closed already
+		<-sb.heard
+	}
 	return sb.closed()
-}
-
-func readReport(f *os.File) (handoff.Report, []int, error) {
-	var r handoff.Report
-	buf := make([]byte, 1<<20)
-	oob := make([]byte, unix.CmsgSpace(4))
-	n, oobn, err := handoff.Recv(f, buf, oob)
-	if err != nil {
-		return r, nil, err
-	}
-	if n == 0 {
-		return r, nil, errors.New("it said nothing")
-	}
-	var fds []int
-	if msgs, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
-		for i := range msgs {
-			if got, err := unix.ParseUnixRights(&msgs[i]); err == nil {
-				fds = append(fds, got...)
-			}
-		}
-	}
-	return r, fds, json.Unmarshal(buf[:n], &r)
 }
 
 // cleanup closes what only the start needed, in reverse.

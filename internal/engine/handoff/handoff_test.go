@@ -1,0 +1,118 @@
+package handoff_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/engine/handoff"
+)
+
+// ends are the two ends of a control socket.
+func ends(t *testing.T) (parent, helper *os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, helper = os.NewFile(uintptr(fds[0]), "parent"), os.NewFile(uintptr(fds[1]), "helper")
+	t.Cleanup(func() { _, _ = parent.Close(), helper.Close() })
+	return parent, helper
+}
+
+func TestReports_ComeWholeHoweverTheyTravel(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	want := []handoff.Report{
+		{Event: handoff.Started},
+		{Event: handoff.Failed, Layer: "airlock", Message: "a\nb", Hint: "mend it"},
+		{Event: handoff.Exited, Log: strings.Repeat("\x01", 16<<10)}, // six times as long in JSON
+	}
+	sent := make(chan error, 1)
+	go func() {
+		for _, r := range want { // the first two may well be read at once, the last cannot
+			if err := handoff.WriteReport(helper, r); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- helper.Close()
+	}()
+	reports := handoff.NewReports(parent)
+	for _, w := range want {
+		got, with, err := reports.Next()
+		if err != nil || with != nil {
+			t.Fatalf("%v, descriptor %v", err, with)
+		}
+		if diff := cmp.Diff(w, got); diff != "" {
+			t.Errorf("-sent +read:\n%.300s", diff)
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	if _, _, err := reports.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last: %v", err)
+	}
+}
+
+func TestReports_PieceByPiece(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	go func() {
+		for _, c := range []byte(`{"event":"failed","layer":"proc"}` + "\n" + `{"event":`) {
+			_, _ = helper.Write([]byte{c})
+		}
+		_ = helper.Close()
+	}()
+	reports := handoff.NewReports(parent)
+	if r, _, err := reports.Next(); err != nil || r.Layer != "proc" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, _, err := reports.Next(); err == nil {
+		t.Errorf("half a report reads as %+v", r)
+	}
+}
+
+func TestReports_BringADescriptor(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	file, err := os.Open("handoff_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := handoff.WriteReport(helper, handoff.Report{Event: handoff.Started}, int(file.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	r, with, err := handoff.NewReports(parent).Next()
+	if err != nil || r.Event != handoff.Started || with == nil {
+		t.Fatalf("%+v, %v, %v", r, with, err)
+	}
+	defer with.Close()
+	same, err := os.ReadFile("handoff_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(with); err != nil || !bytes.Equal(got, same) {
+		t.Errorf("another file came: %d bytes, %v", len(got), err)
+	}
+}
+
+func TestReports_AreBounded(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	go func() {
+		_, _ = helper.Write(bytes.Repeat([]byte("x"), 8<<20))
+		_ = helper.Close()
+	}()
+	if _, _, err := handoff.NewReports(parent).Next(); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("eight megabytes without a line's end: %v", err)
+	}
+}
