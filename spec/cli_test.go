@@ -516,6 +516,16 @@ func execs(t *testing.T, y *yard.Yard) {
 	if r := in("--workdir", "/tmp", "--env", "OWN=new", "--env", "MORE=m", "--", "sh", "-c", "pwd; echo $OWN $MORE").OK(t); r.Stdout != "/tmp\nnew m\n" {
 		t.Errorf("got %+v", r)
 	}
+	for _, args := range [][]string{
+		{"exec", "life", "--", "printf", "[%s]", "a", "--", "b"},
+		{"exec", "life", "printf", "[%s]", "a", "--", "b"},
+		{"exec", "--", "life", "printf", "[%s]", "a", "--", "b"},
+		{"exec", "--", "life", "--", "printf", "[%s]", "a", "--", "b"},
+	} {
+		if r := y.Run(t, args...).OK(t); r.Stdout != "[a][--][b]" {
+			t.Errorf("%q: got %+v", args, r)
+		}
+	}
 	refused(t, y, in("--env", "NOT_SET_HERE", "--", "true"), "NOT_SET_HERE")
 	refused(t, y, in(), "no command")
 	if r := in("--workdir", "/no/such/folder", "--", "true").Exit(t, 125); !strings.Contains(r.Stderr, "/no/such/folder") {

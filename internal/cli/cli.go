@@ -83,7 +83,6 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	if err != nil {
 		return fail(host.Stderr, err)
 	}
-	args = markDashes(args)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -94,7 +93,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	if err != nil {
 		if err = usageError(err); wantsJSON(args) {
 			run.Report(host.Stderr, err)
-			return exitCode(err)
+			return bailey.ExitBailey
 		}
 		return fail(host.Stderr, err)
 	}
@@ -116,37 +115,14 @@ func newParser(grammar *commands, host run.Host, exit func(int)) (*kong.Kong, er
 		kong.Writers(host.Stdout, host.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.ShortUsageOnError(),
 	)
 }
 
-// afterDashes marks the place of "--", which the parser swallows.
-const afterDashes = "\x00after-dashes"
-
-// markDashes puts a marker behind the first "--", so that a command knows
-// whether its own arguments began there.
-func markDashes(args []string) []string {
-	for i, a := range args {
-		if a == "--" {
-			out := append([]string{}, args[:i+1]...)
-			out = append(out, afterDashes)
-			return append(out, args[i+1:]...)
-		}
-	}
-	return args
-}
-
-// unmark removes the marker and reports whether it came first.
-func unmark(args []string) (rest []string, dashed bool) {
-	for i, a := range args {
-		if a != afterDashes {
-			continue
-		}
-		before := args[:i]
-		if i == 1 && before[0] == "--" { // the parser hands on the dashes too
-			return args[i+1:], true
-		}
-		return append(slices.Clone(before), args[i+1:]...), i == 0
+// afterDashes takes a "--" away that stands before a command, which the parser
+// hands on, and reports whether there was one.
+func afterDashes(args []string) (rest []string, dashed bool) {
+	if len(args) > 0 && args[0] == "--" {
+		return args[1:], true
 	}
 	return args, false
 }
@@ -156,7 +132,7 @@ func usageError(err error) error {
 	if e, ok := errors.AsType[*bailey.Error](err); ok {
 		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
-	text := strings.ReplaceAll(err.Error(), afterDashes, "")
+	text := err.Error()
 	if flag, rest, ok := strings.Cut(text, ": expected "); ok && strings.HasPrefix(flag, "--") && strings.Contains(rest, " but got ") {
 		return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
 	}
@@ -184,22 +160,13 @@ func flagOf(text string, e *bailey.Error) string {
 	return ""
 }
 
+// fail says what went wrong. Whatever it is, bailey's own failure is 125, as
+// docker's is.
 func fail(w io.Writer, err error) int {
 	text := terminal.Sanitize(err.Error())
 	_, _ = fmt.Fprintf(w, "bailey: %s\n", text)
 	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
 		_, _ = fmt.Fprintf(w, "hint: %s\n", terminal.Sanitize(e.Hint))
-	}
-	return exitCode(err)
-}
-
-// exitCode maps a failure to an exit code. Whatever its kind, bailey's own
-// failure is 125, as docker's is; the test walks every kind.
-func exitCode(err error) int {
-	switch bailey.KindOf(err) {
-	case bailey.Internal, bailey.Invalid, bailey.NotFound, bailey.Forbidden, bailey.Conflict,
-		bailey.Exhausted, bailey.Unavailable, bailey.Unsupported:
-		return bailey.ExitBailey
 	}
 	return bailey.ExitBailey
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 type completionCommand struct {
@@ -112,7 +113,7 @@ type completeCommand struct {
 
 // Run prints what may stand at the last of the words.
 func (c *completeCommand) Run(a *app) error {
-	words, _ := unmark(c.Words)
+	words, _ := afterDashes(c.Words)
 	if c.Shell == "bash" {
 		words = joinEquals(words)
 	}
@@ -130,15 +131,13 @@ func (c *completeCommand) Run(a *app) error {
 	var out strings.Builder
 	out.WriteString(string(s.also) + "\n")
 	for _, v := range s.values {
-		if strings.HasPrefix(v.word, s.word) && !strings.ContainsFunc(v.word, isControl) {
+		if strings.HasPrefix(v.word, s.word) && terminal.Sanitize(v.word) == v.word {
 			_, _ = fmt.Fprintf(&out, "%s\t%s\n", strings.TrimPrefix(v.word, cut), firstSentence(v.help))
 		}
 	}
 	_, err := fmt.Fprint(a.stdout, out.String())
 	return err
 }
-
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // joinEquals undoes that bash splits words at "=".
 func joinEquals(words []string) []string {
@@ -323,10 +322,5 @@ func firstSentence(s string) string {
 	if i := strings.IndexAny(s, ".;"); i >= 0 {
 		s = s[:i]
 	}
-	return strings.Map(func(r rune) rune {
-		if isControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	return terminal.Sanitize(s)
 }

@@ -26,7 +26,7 @@ Exit codes: as for bailey run.`
 
 // Run runs the command in the named sandbox.
 func (c *execCommand) Run(a *app) error {
-	command, _ := unmark(c.Command)
+	command, _ := afterDashes(c.Command)
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "exec: no command", "bailey exec "+c.Name+" -- bash")
 	}

@@ -18,7 +18,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command and status.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status.`
 }
 
 // Run lists the caller's sandboxes.
@@ -72,7 +72,10 @@ func shorten(s string) string {
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", terminal.SanitizeJSON(b))
+	return err
 }

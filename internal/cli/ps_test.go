@@ -1,14 +1,13 @@
 package cli_test
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/bailey-dev/bailey/internal/cli"
+	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 // TestPs_AnswersAreNotTerminalControl lists a sandbox whose holder answers
@@ -19,29 +18,44 @@ func TestPs_AnswersAreNotTerminalControl(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bailey"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(dir, "bailey", "x.sock"))
-	if err != nil {
-		t.Fatal(err)
+	const bad = `\u001b]0\u0007\u009b\u202e`
+	for file, name := range map[string]string{"x": "plain", "y": "n" + bad} {
+		answer(t, filepath.Join(dir, "bailey", file+".sock"),
+			`{"info":{"name":"`+name+`","status":"s`+bad+`","net":"none","workspace":"w`+bad+`","command":["c`+bad+`"]}}`+"\n")
 	}
-	defer func() { _ = l.Close() }()
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
+	for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"__complete", "zsh", "--", "stop", ""}} {
+		out, _, code := bailey(t, args...)
+		if code != 0 || out == "" {
+			t.Errorf("%q: exit code %d, %q", args, code, out)
 		}
-		const bad = `\u001b]0;t\u0007`
-		_, _ = c.Read(make([]byte, 256))
-		_, _ = c.Write([]byte(`{"info":{"name":"n` + bad + `","status":"s` + bad + `","net":"none","workspace":"w` + bad + `","command":["c` + bad + `"]}}` + "\n"))
-	}()
-	out, err := os.Create(filepath.Join(dir, "out"))
+		for line := range strings.Lines(out) {
+			if text := strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", " "); terminal.Sanitize(text) != text {
+				t.Errorf("%q prints %q", args, line)
+			}
+		}
+		if !strings.Contains(out, "plain") {
+			t.Errorf("%q lists nothing: %q", args, out)
+		}
+	}
+}
+
+// answer says the same to all that connect to a socket.
+func answer(t *testing.T, socket, text string) {
+	t.Helper()
+	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := cli.Main(context.Background(), []string{"bailey", "ps"}, os.Stdin, out, os.Stderr); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	text, err := os.ReadFile(out.Name())
-	if err != nil || !strings.Contains(string(text), "none") || strings.ContainsAny(string(text), "\x1b\x07") {
-		t.Errorf("%q (%v)", text, err)
-	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 256))
+			_, _ = c.Write([]byte(text))
+			_ = c.Close()
+		}
+	}()
 }

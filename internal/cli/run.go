@@ -62,7 +62,7 @@ Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout 
 
 // Run runs the command.
 func (c *runCommand) Run(a *app) error {
-	command, dashed := unmark(c.Command)
+	command, dashed := afterDashes(c.Command)
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}

@@ -22,8 +22,7 @@ func (stopCommand) Help() string {
 
 // Run stops each of the named sandboxes.
 func (c *stopCommand) Run(a *app) error {
-	names, _ := unmark(c.Name)
-	for _, name := range names {
+	for _, name := range c.Name {
 		info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
 		if err != nil {
 			return err
@@ -40,8 +39,8 @@ func (a *app) untilGone(name string, info control.Info) error {
 	deadline := time.After(stopWithin)
 	for {
 		now, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status)
-		if err != nil || now.ID != info.ID {
-			return nil //nolint:nilerr // nobody answers any more: that is the end waited for
+		if bailey.KindOf(err) == bailey.NotFound || err == nil && now.ID != info.ID {
+			return nil
 		}
 		select {
 		case <-deadline:

@@ -54,8 +54,8 @@ type Info struct {
 	Started   time.Time        `json:"started"`
 	Workspace string           `json:"workspace"`
 	Command   []string         `json:"command"` // a long one is cut, which "…" says
-	Status    string           `json:"status"` // creating, running, stopping
-	Helper    int              `json:"helper"` // pid of the sandbox's helper, for doctor
+	Status    string           `json:"status"`  // creating, running, stopping
+	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
 }
 
 // Handler is what the holder of a sandbox does when asked.
@@ -203,9 +203,12 @@ func (s *Server) Close() error { return s.listener.Close() }
 // Ask sends one operation to the named sandbox and returns its answer. For
 // Exec the connection is returned open, ready for the session.
 func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
+	if !bailey.ValidSandboxName(name) { // a path to another folder, say
+		return Info{}, nil, notRunning(name)
+	}
 	c, err := dial(ctx, Path(dir, name))
 	if isGone(err) {
-		return Info{}, nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
+		return Info{}, nil, notRunning(name)
 	}
 	if err != nil {
 		return Info{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q does not answer", name), err, "is the bailey that holds it stopped?")
@@ -222,10 +225,14 @@ func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 	if a.Info != nil {
 		info = *a.Info
 	}
-	if c == nil {
+	if c == nil { // and no interface that holds a nil
 		return info, nil, nil
 	}
 	return info, c, nil
+}
+
+func notRunning(name string) error {
+	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
 }
 
 func ask(c *net.UnixConn, op Op) (answer, error) {

@@ -80,8 +80,10 @@ func TestAsk(t *testing.T) {
 	if _, _, err := control.Ask(t.Context(), dir, "a", "dance"); err == nil || !strings.Contains(err.Error(), "dance") {
 		t.Errorf("unknown operation: %v", err)
 	}
-	if _, _, err := control.Ask(t.Context(), dir, "b", control.Status); bailey.KindOf(err) != bailey.NotFound {
-		t.Errorf("unknown name: %v", err)
+	for _, name := range []string{"b", "", "../" + filepath.Base(dir) + "/a"} {
+		if _, _, err := control.Ask(t.Context(), dir, name, control.Status); bailey.KindOf(err) != bailey.NotFound {
+			t.Errorf("unknown name %q: %v", name, err)
+		}
 	}
 
 	_, conn, err := control.Ask(t.Context(), dir, "a", control.Exec)

@@ -1,8 +1,10 @@
 package terminal
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -35,6 +37,29 @@ func Sanitize(s string) string {
 		i += size
 	}
 	return b.String()
+}
+
+// SanitizeJSON makes a JSON value safe to print: the characters that Sanitize
+// escapes and encoding/json does not (C1, U+202E, …) are written as escapes of
+// JSON. The value means the same; its bytes may be returned as they are.
+func SanitizeJSON(b []byte) []byte {
+	unsafe := func(r rune) bool { return r >= del && !strconv.IsPrint(r) }
+	if !bytes.ContainsFunc(b, unsafe) {
+		return b
+	}
+	out := make([]byte, 0, len(b)+16)
+	for _, r := range string(b) {
+		switch {
+		case !unsafe(r):
+			out = utf8.AppendRune(out, r)
+		case r <= 0xffff:
+			out = append(out, `\u`+hex(uint32(r), 4)...)
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = append(out, `\u`+hex(uint32(high), 4)+`\u`+hex(uint32(low), 4)...)
+		}
+	}
+	return out
 }
 
 func clean(s string) bool {

@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -33,6 +34,30 @@ func TestISO11_SanitizeShowsWhatIsThere(t *testing.T) {
 	} {
 		if got := terminal.Sanitize(in); got != want {
 			t.Errorf("Sanitize(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestISO11_SanitizedJSONMeansTheSame(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain 世界 🦊":           `"plain 世界 🦊"`,
+		"\x1b]0;t\x07":         `"\u001b]0;t\u0007"`,
+		"c1 \u009b31m \x7f":    `"c1 \u009b31m \u007f"`,
+		"gnp.\u202eexe \u200b": `"gnp.\u202eexe \u200b"`,
+		"tag\U000e0041":        `"tag\udb40\udc41"`,
+	} {
+		b, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := terminal.SanitizeJSON(b)
+		if string(got) != want {
+			t.Errorf("%q is printed as %s, want %s", in, got, want)
+		}
+		var back string
+		if err := json.Unmarshal(got, &back); err != nil || back != in {
+			t.Errorf("%s means %q (%v), want %q", got, back, err, in)
 		}
 	}
 }

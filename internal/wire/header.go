@@ -52,7 +52,7 @@ type Header struct {
 type Exec struct {
 	Argv  []string // at least one; looked up in Env's PATH when it has no slash
 	Env   []string // NAME=VALUE, the whole environment
-	Dir   string   // absolute
+	Dir   string   // absolute; empty leaves it to who passes the command on
 	TTY   bool     // give it a terminal of Rows and Cols; its stderr is its stdout then
 	Rows  uint16
 	Cols  uint16
@@ -101,7 +101,7 @@ func (x *Exec) validate() error {
 	if len(x.Argv) == 0 || x.Argv[0] == "" {
 		return errors.New("empty command")
 	}
-	if !strings.HasPrefix(x.Dir, "/") {
+	if x.Dir != "" && x.Dir[0] != '/' {
 		return fmt.Errorf("working directory %q is not absolute", x.Dir)
 	}
 	if x.Umask > 0o777 {

@@ -29,7 +29,7 @@ func TestHeader_ComesBackAsItWent(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]wire.Header{
 		"full":     full(),
-		"least":    {Op: wire.OpExec, Exec: wire.Exec{Argv: []string{"x"}, Dir: "/"}},
+		"least":    {Op: wire.OpExec, Exec: wire.Exec{Argv: []string{"x"}}},
 		"ping":     {Op: wire.OpPing},
 		"shutdown": {Op: wire.OpShutdown},
 	} {

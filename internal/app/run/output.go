@@ -43,7 +43,7 @@ func (o *output) event(e bailey.Event) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = o.w.Write(append(b, '\n'))
+	_, _ = o.w.Write(append(terminal.SanitizeJSON(b), '\n'))
 }
 
 // failed reports an error as the last event.

@@ -156,11 +156,12 @@ func sandboxName(given, workspace string, id bailey.SandboxID) (string, error) {
 		return '-'
 	}, filepath.Base(workspace))
 	base = strings.Trim(base, "-")
-	if len(base) > 24 {
-		base = strings.TrimRight(base[:24], "-")
+	const most = 32 - 1 - 8 // of a name, less what follows
+	if len(base) > most {
+		base = strings.TrimRight(base[:most], "-")
 	}
 	if base == "" {
 		base = "sandbox"
 	}
-	return base + "-" + string(id[len(id)-4:]), nil
+	return base + "-" + string(id[len(id)-8:]), nil
 }
