@@ -74,7 +74,7 @@ func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
 	if err != nil {
 		return r.refuseName(q, err)
 	}
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	if policy.IsLocalhost(name) {
 		return q.localhost() // RFC 6761 §6.3: the sandbox's own loopback
 	}
 	d := policy.Decide(r.cfg.Policy, policy.Request{

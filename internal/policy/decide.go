@@ -23,11 +23,6 @@ type Policy struct {
 	Mode  bailey.NetMode `json:"mode"`
 	Allow []Rule         `json:"allow,omitempty"`
 	Deny  []Rule         `json:"deny,omitempty"`
-
-	// AllowECH lets TLS pass untouched although its ClientHello carries
-	// encrypted_client_hello, which may hide another name than the one that
-	// was judged. In mode open it has no effect: there it always passes.
-	AllowECH bool `json:"allow_ech,omitempty"`
 }
 
 // Validate refuses a policy that cannot mean what its author thinks. The
@@ -73,7 +68,7 @@ func Decide(p Policy, r Request) bailey.Decision {
 	if err != nil {
 		return denied(ReasonInvalidName, "", err.Error())
 	}
-	if isLocalhost(name) {
+	if IsLocalhost(name) {
 		return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s names the services of the machine itself; no sandbox reaches those, whatever the rules say", name))
 	}
 	isDNS := r.Protocol == ProtocolDNS
@@ -152,24 +147,33 @@ func decideTarget(p Policy, t target) bailey.Decision {
 			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s refuses %s", rule, t.text))
 		}
 	}
-	var ports []string
-	for _, rule := range p.Allow {
-		if !t.matches(rule) {
-			continue
-		}
-		if t.anyPort || rule.allowsPort(t.port) {
-			return bailey.Decision{Verdict: bailey.Allow, Rule: rule.String(), Reason: "", Detail: ""}
-		}
-		ports = append(ports, rule.portText())
-	}
-	if p.Mode == bailey.NetOpen {
-		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
+	rule, ports := findAllow(p.Allow, t)
+	if rule != "" || p.Mode == bailey.NetOpen {
+		return bailey.Decision{Verdict: bailey.Allow, Rule: rule, Reason: "", Detail: ""}
 	}
 	if len(ports) > 0 {
 		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; %s",
 			t.text, strings.Join(ports, ", "), t.port, t.advice()))
 	}
 	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; %s", t.flag(), t.advice()))
+}
+
+// findAllow returns the rule that allows a target, or the ports that the rules
+// about it name. Of several it takes one that names the very host before a
+// wildcard, in whatever order they stand: DecideHostAddress asks which it was.
+func findAllow(list []Rule, t target) (rule string, ports []string) {
+	for _, r := range list {
+		switch {
+		case !t.matches(r):
+		case !t.anyPort && !r.allowsPort(t.port):
+			ports = append(ports, r.portText())
+		case !r.Wildcard:
+			return r.String(), nil
+		case rule == "":
+			rule = r.String()
+		}
+	}
+	return rule, ports
 }
 
 // advice says which flag opens the target, or that there is none, as for a

@@ -179,6 +179,9 @@ func TestDecideHostAddress(t *testing.T) {
 		{"open", policy.Policy{Mode: bailey.NetOpen}, name("allow.test", 443), policy.ReasonHostAddress},
 		{"open, with a rule", policy.Policy{Mode: bailey.NetOpen, Allow: listed.Allow}, name("allow.test", 443), ""},
 		{"denied before", listed, name("evil.test", 443), policy.ReasonNotAllowed},
+		{"a wildcard, then the very host", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "*.wild.test", "a.wild.test")}, name("a.wild.test", 443), ""},
+		{"the very host, then a wildcard", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "a.wild.test", "*.wild.test")}, name("a.wild.test", 443), ""},
+		{"the very host at another port", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "*.wild.test", "a.wild.test:22")}, name("a.wild.test", 443), policy.ReasonHostAddress},
 	} {
 		if got := policy.DecideHostAddress(policy.Decide(c.policy, c.ask), own); got.Reason != c.reason {
 			t.Errorf("%s: %+v, want reason %q", c.what, got, c.reason)

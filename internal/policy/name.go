@@ -54,9 +54,9 @@ func NormalizeName(wire string) (string, error) {
 	return lowerASCII(name), nil
 }
 
-// isLocalhost reports whether a normalised name is for the machine's own
+// IsLocalhost reports whether a normalised name is for the machine's own
 // loopback wherever it is asked for (RFC 6761 §6.3).
-func isLocalhost(name string) bool {
+func IsLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 

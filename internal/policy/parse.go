@@ -144,7 +144,7 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 	if err != nil {
 		return Rule{}, bad(s, err.Error(), "write a host such as example.com, or an IP address in its usual form")
 	}
-	if isLocalhost(name) {
+	if IsLocalhost(name) {
 		return Rule{}, bad(s, "it names this machine's own services, and no sandbox reaches those", "run the service inside the sandbox")
 	}
 	if !strings.Contains(name, ".") && !wildcard {

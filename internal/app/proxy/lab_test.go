@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,10 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
+	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
+	"github.com/bailey-dev/bailey/internal/linux/netns"
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/testkit/ca"
 )
@@ -52,40 +54,22 @@ type space struct{ file *os.File }
 
 func newSpace(t *testing.T) *space {
 	t.Helper()
-	type result struct {
-		f   *os.File
-		err error
+	s := &space{}
+	if err := thread.Run(func() (err error) { s.file, err = netns.New(); return err }); err != nil {
+		t.Fatal(err)
 	}
-	made := make(chan result)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			made <- result{nil, err}
-			return
-		}
-		f, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
-		made <- result{f, err}
-	}()
-	r := <-made
-	if r.err != nil {
-		t.Fatalf("make namespace: %v", r.err)
-	}
-	t.Cleanup(func() { _ = r.f.Close() })
-	return &space{r.f}
+	t.Cleanup(func() { _ = s.file.Close() })
+	return s
 }
 
 // do runs f on a thread in the namespace.
 func (s *space) do(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
+	return thread.Run(func() error {
+		if err := netns.Enter(s.file); err != nil {
+			return err
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 func (s *space) must(t *testing.T, f func() error) {
@@ -117,11 +101,9 @@ type lab struct {
 	hosts  string              // lines of the host's /etc/hosts
 }
 
-type option func(*lab, *proxy.Settings)
+type option func(*lab)
 
-func withHosts(lines string) option { return func(l *lab, _ *proxy.Settings) { l.hosts = lines } }
-
-func withConns(n int) option { return func(_ *lab, s *proxy.Settings) { s.MaxConns = n } }
+func withHosts(lines string) option { return func(l *lab) { l.hosts = lines } }
 
 func rules(t *testing.T, texts ...string) []policy.Rule {
 	t.Helper()
@@ -398,11 +380,10 @@ func (l *lab) rebind(name string, addrs ...string) {
 // with its own /etc/resolv.conf and /etc/hosts, and hands it an airlock.
 func (l *lab) startProxy(p policy.Policy, opts []option) {
 	l.t.Helper()
-	s := proxy.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p}
 	for _, o := range opts {
-		o(l, &s)
+		o(l)
 	}
-	settings, err := json.Marshal(s)
+	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p})
 	if err != nil {
 		l.t.Fatal(err)
 	}
