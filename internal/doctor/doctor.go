@@ -150,15 +150,12 @@ func (d *Doctor) kernel() Row {
 	return Row{Status: OK, Detail: "Linux " + release}
 }
 
+// switches are the administrator's about user namespaces.
+func (d *Doctor) switches() userns.Switches { return userns.Switches{Root: d.cfg.Root, UID: d.cfg.UID} }
+
 func (d *Doctor) userNamespaces() Row {
-	for _, s := range []struct{ file, bad, fix string }{
-		{"/proc/sys/user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-	} {
-		if d.read(s.file) == s.bad && (d.cfg.UID != 0 || strings.Contains(s.file, "max_")) {
-			name := strings.ReplaceAll(strings.TrimPrefix(s.file, "/proc/sys/"), "/", ".")
-			return Row{Status: Missing, Detail: name + " is " + s.bad, Fix: s.fix}
-		}
+	if what, fix := d.switches().Kernel(); what != "" {
+		return Row{Status: Missing, Detail: what, Fix: fix}
 	}
 	if err := userns.Try(); err != nil {
 		fix := "see the row apparmor; in a container, allow the system calls clone and unshare to make user namespaces"
@@ -167,30 +164,13 @@ func (d *Doctor) userNamespaces() Row {
 	return Row{Status: OK, Detail: "one was made"}
 }
 
-// appArmor reads Ubuntu's rule (23.10 and later): a program without a profile
-// that grants "userns" gets a namespace without any capability.
 func (d *Doctor) appArmor() Row {
-	if d.read("/sys/module/apparmor/parameters/enabled") != "Y" {
-		return Row{Status: OK, Detail: "not active on this kernel"}
+	restricted, detail := d.switches().AppArmor()
+	if restricted {
+		return Row{Status: Missing, Detail: detail, Fix: userns.AppArmorFix}
 	}
-	if d.read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") != "1" {
-		return Row{Status: OK, Detail: "active, with no rule on user namespaces"}
-	}
-	if label := d.read("/proc/self/attr/apparmor/current"); label != "" && !strings.HasPrefix(label, "unconfined") {
-		return Row{Status: OK, Detail: "user namespaces are restricted; bailey runs under the profile " + label}
-	}
-	if d.cfg.UID == 0 {
-		return Row{Status: OK, Detail: "user namespaces are restricted for ordinary users; root is not one"}
-	}
-	return Row{
-		Status: Missing, Detail: "user namespaces are restricted to programs whose profile grants them",
-		Fix: AppArmorFix,
-	}
+	return Row{Status: OK, Detail: detail}
 }
-
-// AppArmorFix is the command that grants user namespaces to bailey alone.
-const AppArmorFix = `printf 'abi <abi/4.0>,\ninclude <tunables/global>\nprofile bailey /**/bailey flags=(unconfined) { userns, }\n' | ` +
-	`sudo tee /etc/apparmor.d/bailey && sudo apparmor_parser -r /etc/apparmor.d/bailey`
 
 func (d *Doctor) mounts() Row {
 	if err := mount.Supported(); err != nil {

@@ -2,10 +2,10 @@ package doctor
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/posture"
 )
@@ -22,17 +22,14 @@ type Expectation struct {
 	Debug     bool
 }
 
-// rootCallerID is the id inside a root caller's sandbox.
-const rootCallerID = 1000
-
 // config turns it into what posture compares with.
 func (e Expectation) config(list []posture.Posture, inside posture.Report) (posture.Config, error) {
 	if len(list) == 0 {
-		return posture.Config{}, fmt.Errorf("no process to compare")
+		return posture.Config{}, errors.New("no process to compare")
 	}
 	caller := posture.IDs{UID: e.UID, GID: e.GID}
 	c := posture.Config{
-		Caller: list[0], Sandbox: caller, Proxy: caller, Inside: caller, AllCaps: posture.Reader{}.AllCaps(),
+		Caller: list[0], Sandbox: caller, Proxy: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
 		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug,
 	}
 	for _, w := range e.Writable {
@@ -51,32 +48,42 @@ func (e Expectation) config(list []posture.Posture, inside posture.Report) (post
 	if e.UID == 0 {
 		e.rootIDs(&c, list)
 	}
-	group, err := cgroup.Find(cgroup.Config{ID: "doctor", Limits: cgroup.Limits{MemoryBytes: tryMemory}})
+	var err error
+	c.Grouped, err = grouped(list[0].PID)
+	return c, err
+}
+
+// grouped reports whether the holder of a sandbox could make a cgroup for it.
+// That depends on where the holder is (systemd delegates a scope), not on where
+// this process is.
+func grouped(holder int) (bool, error) {
+	g, err := cgroup.Find(cgroup.Config{
+		ID: "doctor", PID: holder, Limits: cgroup.Limits{MemoryBytes: tryMemory, Tasks: cgroup.BackstopTasks},
+	})
 	if err != nil {
-		return c, err
+		return false, err
 	}
-	c.Grouped = group.Place().Version != 0
-	return c, nil
+	return g.Place().Version != 0, nil
 }
 
 // rootIDs are those of a root caller's sandbox: its own, made of its id, if
 // that is known, and else any that belong to nobody, as long as they are two.
 func (e Expectation) rootIDs(c *posture.Config, list []posture.Posture) {
-	c.Root, c.Inside = true, posture.IDs{UID: rootCallerID, GID: rootCallerID}
+	c.Root = true
 	if e.ID != "" {
-		n := local.UnusedID(e.ID)
+		n := launch.UnusedID(e.ID)
 		c.Sandbox = posture.IDs{UID: n, GID: n}
 	} else {
 		c.Sandbox = unused(list, posture.Helper)
 	}
-	c.Proxy = posture.IDs{UID: local.ProxyID(c.Sandbox.UID), GID: local.ProxyID(c.Sandbox.GID)}
+	c.Proxy = posture.IDs{UID: launch.ProxyID(c.Sandbox.UID), GID: launch.ProxyID(c.Sandbox.GID)}
 }
 
 // unused returns the ids of a process if they are of the unused range, else
 // ids that fit nobody.
 func unused(list []posture.Posture, role posture.Role) posture.IDs {
 	for _, p := range list {
-		if p.Role == role && local.IsUnused(p.UIDs[0]) {
+		if p.Role == role && launch.IsUnused(p.UIDs[0]) {
 			return posture.IDs{UID: p.UIDs[0], GID: p.UIDs[0]}
 		}
 	}

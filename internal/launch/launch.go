@@ -221,6 +221,12 @@ func UnusedID(id bailey.SandboxID) int {
 // IsUnused reports whether n is of the range of UnusedID.
 func IsUnused(n int) bool { return n&^0xffffff == unusedBase }
 
+// proxyBit sets the proxy's id apart from its sandbox's.
+const proxyBit = 0x800000
+
+// ProxyID is the host id of a root caller's proxy whose sandbox has the id n.
+func ProxyID(n int) int { return n ^ proxyBit }
+
 // socketpair returns our end, non-blocking, and the end that a child inherits.
 func socketpair() (ours, theirs int, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

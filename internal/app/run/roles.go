@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/gate"
+	"github.com/bailey-dev/bailey/internal/launch"
 )
 
 // proxyRole is a running proxy.
@@ -51,7 +52,7 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if uid == 0 {
-		id := uint32(local.UnusedID(s.Sandbox)) ^ 0x800000 // not the sandbox's own
+		id := uint32(launch.ProxyID(launch.UnusedID(s.Sandbox)))
 		p.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id}
 	}
 	if err := startTied(p.cmd); err != nil {
@@ -78,17 +79,42 @@ func startTied(cmd *exec.Cmd) error {
 	return <-started
 }
 
+// maxRecord bounds one record of the proxy's: it parses what is hostile.
+const maxRecord = 64 << 10
+
 func (p *proxyRole) follow(r *os.File, sink func(bailey.Event)) {
 	defer close(p.events)
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, 64<<10)
-	for sc.Scan() {
+	followEvents(r, sink)
+	_ = r.Close()
+}
+
+// followEvents hands on every record until the end. One that cannot be read is
+// said, since it may have been a refusal, and does not cost those after it.
+func followEvents(r io.Reader, sink func(bailey.Event)) {
+	lines := bufio.NewReaderSize(r, maxRecord)
+	for {
+		line, err := lines.ReadSlice('\n')
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = lines.ReadSlice('\n')
+		}
 		var e bailey.Event
-		if json.Unmarshal(sc.Bytes(), &e) == nil {
+		switch {
+		case tooLong:
+			sink(bailey.Event{Type: bailey.EventWarning, Message: fmt.Sprintf("a record of the proxy's exceeds %d bytes and is left out", maxRecord)})
+		case len(line) > 0 && json.Unmarshal(line, &e) != nil:
+			sink(bailey.Event{Type: bailey.EventWarning, Message: "a record of the proxy's cannot be read and is left out"})
+		case len(line) > 0:
 			sink(e)
 		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			sink(bailey.Event{Type: bailey.EventError, Message: "its records cannot be read any more: " + err.Error()})
+			return
+		}
 	}
-	_ = r.Close()
 }
 
 // finish waits a little for the last events; the proxy ends by itself when

@@ -274,21 +274,23 @@ func (u *running) gone() bool {
 	return closed(sb.Done())
 }
 
-// netEvent takes what the proxy says.
+// netEvent takes what the proxy says. Of what it is not asked to say nothing
+// is passed on: it is the process that hostile bytes reach first.
 func (u *running) netEvent(e bailey.Event) {
-	u.out.event(e)
-	switch e.Type { //nolint:exhaustive // the proxy's own three
+	switch e.Type {
 	case bailey.EventWarning:
-		u.out.say("%s", e.Message)
-		return
+		u.warn(e.Message)
 	case bailey.EventError:
+		u.out.event(bailey.Event{Type: e.Type, Time: e.Time, Message: "proxy: " + e.Message})
 		u.out.must("proxy: %s", e.Message)
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !slices.Contains(u.plan.quiet, e.Host) {
-		u.denied.add(e)
+	case bailey.EventNetDecision:
+		u.out.event(e)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if !slices.Contains(u.plan.quiet, e.Host) {
+			u.denied.add(e)
+		}
+	default:
 	}
 }
 

@@ -88,11 +88,9 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 	for _, o := range outputs {
 		o.finish()
 	}
-	if err := w.Send(wire.Exited, wire.ExitPayload(exitOf(status))); err != nil {
-		return // nobody is there to be told
-	}
+	_ = w.Send(wire.Exited, wire.ExitPayload(exitOf(status))) // nobody may be there to be told
 	for _, o := range outputs {
-		o.release()
+		o.release() // in any case: processes in the background write on
 	}
 }
 

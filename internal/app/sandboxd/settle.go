@@ -3,13 +3,13 @@ package sandboxd
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
 
@@ -18,11 +18,8 @@ import (
 func settle() error {
 	// Same user as the agent: without this the agent could read our memory,
 	// where the environment of every command was, by /proc/1/mem or ptrace.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hide own memory: %w", err)
-	}
-	if err := unix.CloseRange(wire.FD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("keep descriptors from children: %w", err)
+	if err := errors.Join(harden.Undumpable(), harden.KeepDescriptors()); err != nil {
+		return err
 	}
 	if err := unix.SetNonblock(wire.FD, true); err != nil {
 		return fmt.Errorf("prepare wire: %w", err)

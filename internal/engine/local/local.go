@@ -76,7 +76,7 @@ type Pending struct {
 func Launch(caller Caller) *Pending {
 	h, err := launch.Take()
 	if err != nil {
-		return &Pending{ID: bailey.NewSandboxID(), caller: caller, err: startError(err)}
+		return &Pending{ID: bailey.NewSandboxID(), caller: caller, err: startError(caller, err)}
 	}
 	control := os.NewFile(uintptr(h.Control), "control")
 	sb := &Sandbox{
@@ -171,8 +171,8 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.Fil
 	return s, files, nil
 }
 
-func startError(err error) error {
-	what, fix := userns.Restriction()
+func startError(caller Caller, err error) error {
+	what, fix := userns.Switches{UID: caller.UID}.Restriction()
 	if what == "" {
 		fix = "see bailey doctor"
 		if errors.Is(err, syscall.EACCES) {

@@ -17,18 +17,6 @@ import (
 // own (package launch), and the files of the caller are shown to that id
 // through an id-mapped mount (docs/adr/0008).
 
-// UnusedID is launch.UnusedID.
-func UnusedID(id bailey.SandboxID) int { return launch.UnusedID(id) }
-
-// proxyBit sets the proxy's id apart from its sandbox's.
-const proxyBit = 0x800000
-
-// ProxyID is the host id of a root caller's proxy whose sandbox has the id n.
-func ProxyID(n int) int { return n ^ proxyBit }
-
-// IsUnused reports whether n is of the range of UnusedID.
-func IsUnused(n int) bool { return launch.IsUnused(n) }
-
 // preparer opens the sources of mounts with root's rights, so that the helper
 // need not reach them.
 type preparer struct {

@@ -196,3 +196,24 @@ func TestFind_RefusesAnIDThatIsNoName(t *testing.T) {
 		}
 	}
 }
+
+// TestFind_ForAnotherProcess: what is delegated depends on where the process
+// is that makes the group.
+func TestFind_ForAnotherProcess(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, "/../elsewhere") // out of sight: nothing is delegated there
+	f.group("/scope", "cpu memory pids", "cpu memory pids")
+	f.group("/scope/shell", "cpu memory pids", "")
+	mounts, err := os.ReadFile(path.Join(f.proc, "self/mountinfo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(path.Join(f.proc, "7/mountinfo"), string(mounts))
+	f.write(path.Join(f.proc, "7/cgroup"), "0::/scope/shell\n")
+	if g := f.find(cgroup.Config{PID: 7}); g.Place().Version != 2 || !strings.HasPrefix(g.Place().Dirs[0], f.root+"/scope/") {
+		t.Errorf("of the process in the scope: %+v", g.Place())
+	}
+	if g := f.find(cgroup.Config{}); g.Place().Version != 0 {
+		t.Errorf("of this one: %+v", g.Place())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -44,6 +45,7 @@ type Config struct {
 	Parent string // version 2: the folder of a group that was delegated to the caller; empty to look for one
 	Limits Limits
 	Proc   string // where proc is mounted; empty for /proc
+	PID    int    // of the process that makes the group; 0 for this one
 }
 
 // Place is where the parts of one sandbox's group are. It is all that is needed
@@ -66,7 +68,7 @@ func Find(cfg Config) (*Group, error) {
 	if cfg.Proc == "" {
 		cfg.Proc = "/proc"
 	}
-	list, err := hierarchies(cfg.Proc)
+	list, err := hierarchies(cfg.process())
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,14 @@ func Find(cfg Config) (*Group, error) {
 	}
 	findV2(g, list, cfg.Parent)
 	return g, nil
+}
+
+// process is the folder in proc of the process that makes the group.
+func (c Config) process() string {
+	if c.PID == 0 {
+		return path.Join(c.Proc, "self")
+	}
+	return path.Join(c.Proc, strconv.Itoa(c.PID))
 }
 
 func (l Limits) list() []limit {

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// hierarchy is one mounted cgroup file system and the caller's place in it.
+// hierarchy is one mounted cgroup file system and a process's place in it.
 type hierarchy struct {
 	version     int
 	controllers []string // of version 1; version 2 lists them in each group
 	dir         string   // where it is mounted
-	own         string   // folder of the caller's own group; empty if it cannot be seen
+	own         string   // folder of that process's group; empty if it cannot be seen
 }
 
-// hierarchies reads what is mounted from procDir ("/proc").
-func hierarchies(procDir string) ([]hierarchy, error) {
-	mounts, err := os.ReadFile(procDir + "/self/mountinfo")
+// hierarchies reads what is mounted where a process is, and its place there,
+// from its folder in /proc.
+func hierarchies(process string) ([]hierarchy, error) {
+	mounts, err := os.ReadFile(process + "/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("read mounts: %w", err)
 	}
-	groups, err := os.ReadFile(procDir + "/self/cgroup")
+	groups, err := os.ReadFile(process + "/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("read own cgroups: %w", err)
 	}
@@ -61,7 +62,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// ownDir finds the caller's group of the hierarchy in /proc/self/cgroup
+// ownDir finds the process's group of the hierarchy in /proc/PID/cgroup
 // (cgroups(7): "ID:CONTROLLERS:PATH").
 func ownDir(h hierarchy, root, groups string) string {
 	for line := range strings.Lines(groups) {

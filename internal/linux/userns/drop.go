@@ -6,18 +6,22 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey"
 )
 
 // DropAll takes every capability from every thread of the calling process and
 // sets no-new-privs. It cannot be undone. Capabilities belong to threads, so
 // the runtime is asked to apply each call to all of them, which it can only
-// do in a program without cgo (syscall.AllThreadsSyscall).
+// do in a program without cgo (syscall.AllThreadsSyscall). The small program,
+// which plays the roles that drop any, is built without; only where that
+// cannot be executed does the rest of the build matter.
 func DropAll() error {
-	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("clear ambient capabilities: %w", e)
+	if err := prctl("clear ambient capabilities", unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
+		return err
 	}
-	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("set no-new-privs: %w", e)
+	if err := prctl("set no-new-privs", unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+		return err
 	}
 	if err := dropBounding(0); err != nil {
 		return err
@@ -44,8 +48,8 @@ func dropBounding(mask uint64) error {
 		if v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil || v == 0 {
 			continue // this kernel does not know it, or it is gone already
 		}
-		if _, _, e := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); e != 0 {
-			return fmt.Errorf("drop capability %d from the bounding set: %w", c, e)
+		if err := prctl("drop a capability from the bounding set", unix.PR_CAPBSET_DROP, c); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -59,10 +63,24 @@ func capset(mask uint64) error {
 		data[i] = unix.CapUserData{Effective: half, Permitted: half}
 	}
 	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(hdr)), uintptr(unsafe.Pointer(data)), 0)
-	if e != 0 {
-		return fmt.Errorf("drop capabilities: %w", e)
+	return onThreads("drop capabilities", e)
+}
+
+// prctl makes one call on all threads of the process.
+func prctl(what string, option, a uintptr) error {
+	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, option, a, 0, 0, 0, 0)
+	return onThreads(what, e)
+}
+
+// onThreads says what became of a call on all threads.
+func onThreads(what string, e syscall.Errno) error {
+	switch e {
+	case 0:
+		return nil
+	case syscall.ENOTSUP:
+		return bailey.WrapError(bailey.Unsupported, what+" on every thread", e, "this bailey was built with cgo: build it with CGO_ENABLED=0, as make does")
 	}
-	return nil
+	return fmt.Errorf("%s: %w", what, e)
 }
 
 // AllCaps lists every capability the running kernel knows, for the ambient

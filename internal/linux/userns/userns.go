@@ -93,24 +93,6 @@ func identity(from, to, low, high int) []syscall.SysProcIDMap {
 	return maps
 }
 
-// Restriction says what keeps an ordinary user from making user namespaces on
-// this machine, as far as the kernel's own switches tell; empty if nothing.
-// Sources: user_namespaces(7); Debian's kernel.unprivileged_userns_clone;
-// Ubuntu's kernel.apparmor_restrict_unprivileged_userns (23.10 and later).
-func Restriction() (what, fix string) {
-	for _, s := range []struct{ file, bad, what, fix string }{
-		{"/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces is 0", "sudo sysctl -w user.max_user_namespaces=15000"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone is 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor restricts unprivileged user namespaces", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that grants userns to the bailey binary"},
-	} {
-		b, err := os.ReadFile(s.file)
-		if err == nil && strings.TrimSpace(string(b)) == s.bad {
-			return s.what, s.fix
-		}
-	}
-	return "", ""
-}
-
 // Try makes a user namespace with the caller's own id mapped, as a sandbox's
 // helper has one, and lets go of it at once. The error says what the kernel
 // said.
