@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // installed is an agent that was found.
@@ -226,14 +227,10 @@ func native(a agent, h Host, file string) installed {
 
 // see mounts a path at its own place, unless every sandbox sees it anyway.
 func (i *installed) see(h Host, p, why string) {
-	if within(p, "/usr") || (h.Workspace != "" && within(p, h.Workspace)) {
+	if sandbox.Within(p, "/usr") || (h.Workspace != "" && sandbox.Within(p, h.Workspace)) {
 		return
 	}
 	i.mounts = append(i.mounts, bailey.Mount{Source: p, Target: p, Why: why})
-}
-
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 func exists(f Files, p string) bool {

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // systemPath is what PATH ends with inside, in this order.
@@ -62,7 +64,7 @@ func searchPath(t tree, h Host) []string {
 		}
 		dir = filepath.Clean(dir)
 		path = append(path, at[dir]...)
-		if isSystem(dir) && t.exists(dir) || within(dir, h.Workspace) {
+		if isSystem(dir) && t.exists(dir) || sandbox.Within(dir, h.Workspace) {
 			path = append(path, dir)
 		}
 	}

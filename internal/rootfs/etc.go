@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // Limits of what is copied out of /etc into the generated one.
@@ -108,7 +109,7 @@ func (c *etcCopy) one(path string) {
 		c.link(path, real)
 	case c.tree.isDir(real):
 		c.whole(path)
-	case within(real, "/etc") || isSystem(real):
+	case sandbox.Within(real, "/etc") || isSystem(real):
 		c.copy(path, real)
 	}
 }
@@ -118,7 +119,7 @@ func (c *etcCopy) one(path string) {
 // where they should.
 func (c *etcCopy) whole(path string) {
 	real, _, err := c.tree.resolve(path)
-	if err != nil || !c.tree.isDir(real) || !within(real, "/etc") || real == "/etc" {
+	if err != nil || !c.tree.isDir(real) || !sandbox.Within(real, "/etc") || real == "/etc" {
 		return
 	}
 	c.mount(real)
@@ -156,7 +157,7 @@ func (c *etcCopy) copy(path, real string) {
 // isSystem reports whether a path lies in what every sandbox sees.
 func isSystem(path string) bool {
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"} {
-		if within(path, dir) {
+		if sandbox.Within(path, dir) {
 			return true
 		}
 	}

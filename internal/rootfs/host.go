@@ -9,6 +9,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/launch"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // HomeDir is the home folder inside every sandbox.
@@ -198,10 +199,5 @@ func (b *builder) settle() {
 // coveredBy reports whether path is, or lies below, the target of a mount.
 // Every mount here shows the host's own path, so what lies below is there.
 func coveredBy(mounts []bailey.Mount, path string) bool {
-	return slices.ContainsFunc(mounts, func(m bailey.Mount) bool { return within(path, m.Target) })
-}
-
-// within reports whether path is dir or lies below it. Both are clean.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+	return slices.ContainsFunc(mounts, func(m bailey.Mount) bool { return sandbox.Within(path, m.Target) })
 }

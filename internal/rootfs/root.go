@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // toolchain is a folder in which a version manager keeps whole toolchains.
@@ -80,8 +82,10 @@ func (s *search) known(path string) string {
 		if filepath.IsAbs(tc.base) {
 			bases[0] = tc.base
 		}
-		if dir := s.Env(tc.env); tc.env != "" && filepath.IsAbs(dir) && within(dir, s.Home) {
-			bases = append(bases, filepath.Clean(dir))
+		if dir := s.Env(tc.env); tc.env != "" && s.Home != "" && filepath.IsAbs(dir) {
+			if dir = s.real(dir); sandbox.Within(dir, s.Home) {
+				bases = append(bases, dir)
+			}
 		}
 		for _, base := range bases {
 			if root := match(base, tc.sub, path); root != "" {
@@ -175,24 +179,34 @@ func secrets() []string {
 
 // inSecrets reports whether a path is, or lies in, a place of credentials.
 func (s *search) inSecrets(path string) bool {
-	return slices.ContainsFunc(secrets(), func(name string) bool { return s.Home != "" && within(path, filepath.Join(s.Home, name)) })
+	return slices.ContainsFunc(s.ofHome(secrets()), func(place string) bool { return sandbox.Within(path, place) })
 }
 
-// harmless reports whether a folder may be shown as a whole: it holds no home,
-// is not shared by many programs, does not hold the workspace, and has no
-// credentials in its top.
+// ofHome returns where names of the home really are: each may be a link.
+func (s *search) ofHome(names []string) []string {
+	if s.Home == "" {
+		return nil
+	}
+	places := make([]string, 0, len(names))
+	for _, name := range names {
+		places = append(places, s.real(filepath.Join(s.Home, name)))
+	}
+	return places
+}
+
+// harmless reports whether a folder may be shown as a whole: it is, and holds,
+// no home, no folder shared by many programs, no place of credentials and not
+// the workspace, and has no credentials in its top.
 func (s *search) harmless(root string) bool {
-	if root == "/" || s.Home != "" && within(s.Home, root) || s.Workspace != "" && within(s.Workspace, root) || s.inSecrets(root) {
+	if root == "/" || s.Home != "" && sandbox.Within(s.Home, root) || s.Workspace != "" && sandbox.Within(s.Workspace, root) || s.inSecrets(root) {
 		return false
 	}
 	switch filepath.Dir(root) {
 	case "/", "/home", "/var/home", "/Users":
 		return false
 	}
-	for _, name := range shared() {
-		if s.Home != "" && root == filepath.Join(s.Home, name) {
-			return false
-		}
+	if slices.ContainsFunc(s.ofHome(slices.Concat(shared(), secrets())), func(place string) bool { return sandbox.Within(place, root) }) {
+		return false
 	}
 	entries, err := os.ReadDir(s.tree.host(root))
 	if err != nil { // a file, or one the caller may not list

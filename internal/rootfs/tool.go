@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // Tool is a program of the caller's that a sandbox is to find, and what it
@@ -79,7 +80,23 @@ func newSearch(r Resolver) *search {
 	if r.Env == nil {
 		r.Env = func(string) string { return "" }
 	}
-	return &search{Resolver: r, tree: newTree(r.Dir), tools: nil, seen: make(map[string]bool)}
+	s := &search{Resolver: r, tree: newTree(r.Dir), tools: nil, seen: make(map[string]bool)}
+	if r.Home != "" { // it may be named through a link, and what is found never is
+		s.Home = s.real(r.Home)
+	}
+	return s
+}
+
+// real returns a path without links, as far as it exists.
+func (s *search) real(path string) string {
+	path = filepath.Clean(path)
+	if real, _, err := s.tree.resolve(path); err == nil {
+		return real
+	}
+	if path == "/" || path == "." {
+		return path
+	}
+	return filepath.Join(s.real(filepath.Dir(path)), filepath.Base(path))
 }
 
 // program finds a program by name or path and adds it, with the reason and the
@@ -144,7 +161,7 @@ func (s *search) add(f found) error {
 	if err != nil || !s.executable(real) {
 		return nil //nolint:nilerr // what is not there is the sandbox's to report, with exit code 127 or 126
 	}
-	if within(f.file, "/snap") || real == "/usr/bin/snap" {
+	if sandbox.Within(f.file, "/snap") || real == "/usr/bin/snap" {
 		return bailey.NewError(bailey.Unsupported, f.file+" is a snap, and snaps do not run in a sandbox", "install it another way, for example from the project's own archive")
 	}
 	f.untrusted = f.untrusted || s.fromWorkspace(f.file, links)
@@ -174,8 +191,8 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) boo
 		s.mount(tool, root, f.why)
 	}
 	for _, dir := range f.path {
-		if filepath.Base(filepath.Dir(dir)) == ".cargo" && !isSystem(dir) { // cargo's own commands; its credentials lie beside bin
-			s.mount(tool, dir, f.why)
+		if filepath.Base(filepath.Dir(dir)) == ".cargo" { // cargo's own commands; its credentials lie beside bin
+			s.cargo(tool, f, s.real(dir))
 		}
 	}
 	for _, l := range links {
@@ -184,6 +201,14 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) boo
 		}
 	}
 	return true
+}
+
+// cargo shows a folder of cargo's commands, unless a link of the workspace led
+// there.
+func (s *search) cargo(tool *Tool, f found, bin string) {
+	if !f.untrusted && !isSystem(bin) && !s.inWorkspace(bin) && s.harmless(bin) {
+		s.mount(tool, bin, f.why)
+	}
 }
 
 func (s *search) mount(tool *Tool, path, why string) {
@@ -197,7 +222,7 @@ func (s *search) mount(tool *Tool, path, why string) {
 }
 
 func (s *search) inWorkspace(path string) bool {
-	return s.Workspace != "" && within(path, s.Workspace)
+	return s.Workspace != "" && sandbox.Within(path, s.Workspace)
 }
 
 // fromWorkspace reports whether a file, or a link on the way to it, lies in

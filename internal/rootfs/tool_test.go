@@ -304,6 +304,65 @@ func TestResolver_Command(t *testing.T) {
 	}
 }
 
+// TestResolver_HomeBehindALink looks for programs in a home of which a part is
+// reached through a link: no rule for homes may miss it. Where the same home is
+// reached without one the same is shown.
+func TestResolver_HomeBehindALink(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, link, real string // link, of the host, leads to real
+	}{
+		{"no link", "", ""},
+		{"the home", "home/me", "/data/me"},
+		{"what holds homes", "home", "/data/homes"},
+		{"the folder of programs", "home/me/.local", "/data/dot-local"},
+		{"cargo's", "home/me/.cargo", "/data/cargo"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			at := func(path string) string { // where a path of the home really is
+				if rest, ok := strings.CutPrefix(path, "/"+tt.link+"/"); ok && tt.link != "" {
+					return tt.real + "/" + rest
+				}
+				return path
+			}
+			files := map[string]string{"usr/bin/env": elf, "etc/": ""}
+			for _, name := range []string{".local/bin/tool", ".cargo/bin/cargo-x", ".pyenv/versions/3.1/bin/python3", "secret-app/bin/app"} {
+				files[at("/home/me/" + name)[1:]] = elf
+			}
+			for _, name := range []string{
+				".local/share/keyrings/login.keyring", ".local/lib/x", ".cargo/credentials.toml", ".cargo/lib/x", ".pyenv/versions/3.1/lib/x", "secret-app/lib/x", "secret-app/.npmrc",
+			} {
+				files[at("/home/me/" + name)[1:]] = "secret"
+			}
+			if tt.link != "" {
+				files[tt.link] = "-> " + tt.real
+			}
+			dir := machine(t, files)
+			r := caller(dir, "~/.local/bin:~/.cargo/bin:~/.pyenv/versions/3.1/bin:~/secret-app/bin", map[string]string{"PYENV_ROOT": "/home/me/.pyenv"})
+			for name, want := range map[string]string{
+				"tool": "/home/me/.local/bin/tool", "cargo-x": "/home/me/.cargo/bin", "python3": "/home/me/.pyenv/versions/3.1", "app": "/home/me/secret-app/bin/app",
+			} {
+				tools, err := r.Command(name)
+				if err != nil || len(tools) != 1 {
+					t.Fatalf("%s: %v, %v", name, tools, err)
+				}
+				var shown []string
+				for _, m := range tools[0].Mounts {
+					shown = append(shown, m.Target)
+				}
+				want := []string{at(want)}
+				if name == "cargo-x" { // the program first, then its folder
+					want = []string{at("/home/me/.cargo/bin/cargo-x"), want[0]}
+				}
+				if diff := cmp.Diff(want, shown); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestResolver_Refuses(t *testing.T) {
 	t.Parallel()
 	dir := machine(t, system(map[string]string{"snap/bin/code": "-> /usr/bin/snap", "usr/bin/snap": elf}))

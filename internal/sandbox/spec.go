@@ -45,7 +45,12 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 	if s.UID <= 0 || s.GID <= 0 {
 		return fmt.Errorf("sandbox id map: uid %d, gid %d: neither may be 0", s.UID, s.GID)
 	}
+	mounted := make(map[string]bool, len(s.Mounts))
 	for _, m := range s.Mounts {
+		if mounted[m.Target] { // a second one would cover the first, and what guards it
+			return fmt.Errorf("mount target %s: named twice", m.Target)
+		}
+		mounted[m.Target] = true
 		if err := cleanAbs(m.Source); err != nil {
 			return fmt.Errorf("mount source: %w", err)
 		}
@@ -58,7 +63,12 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 			return fmt.Errorf("generated file: %w", err)
 		}
 	}
+	copied := make(map[string]bool, len(s.Shadows))
 	for _, sh := range s.Shadows {
+		if copied[sh.Path] {
+			return fmt.Errorf("private copy %s: named twice", sh.Path)
+		}
+		copied[sh.Path] = true
 		if err := cleanAbs(sh.Path); err != nil {
 			return fmt.Errorf("private copy: %w", err)
 		}

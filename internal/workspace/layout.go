@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // maxParts is how many submodules, and how many linked work trees, are
@@ -111,8 +113,12 @@ func (l *layout) foreign(repo gitdata.Repo) string {
 
 // gitDir guards a git folder that is the workspace's own: .git, or a
 // submodule's. The folder is a mount of its own, so that it cannot be renamed
-// away and made anew.
+// away and made anew. One that is guarded already is left at that: a second
+// mount would show it without its private copies.
 func (l *layout) gitDir(path string) error {
+	if slices.Contains(l.w.Guard.GitDirs, path) {
+		return nil
+	}
 	l.mount(path, l.whyOutside(path))
 	if l.request.ReadOnly {
 		return nil
@@ -133,7 +139,7 @@ func (l *layout) gitDir(path string) error {
 }
 
 func (l *layout) whyOutside(path string) string {
-	if within(path, l.w.Path) {
+	if sandbox.Within(path, l.w.Path) {
 		return ""
 	}
 	return "git folder of this work tree"
@@ -156,7 +162,7 @@ func (l *layout) worktrees(common string) error {
 		l.mount(path, "")
 	}
 	for _, part := range parts {
-		if part.Worktree == "" || !within(part.Worktree, l.w.Path) {
+		if part.Worktree == "" || !sandbox.Within(part.Worktree, l.w.Path) {
 			l.mountReadOnly(part.GitDir)
 			continue
 		}
@@ -197,8 +203,8 @@ func (l *layout) admin(path string) error {
 
 // pointer guards the .git file of a work tree inside the workspace.
 func (l *layout) pointer(worktree string) error {
-	if worktree == l.w.Path {
-		return nil // done already
+	if worktree == l.w.Path || l.inGitDir(worktree) {
+		return nil // done already, or named by what an earlier sandbox wrote: no work tree lies there
 	}
 	l.w.SafeDirs = append(l.w.SafeDirs, worktree)
 	return l.shadowFile(filepath.Join(worktree, ".git"))
@@ -247,7 +253,7 @@ func (l *layout) module(part gitdata.Part) error {
 	if nested := filepath.Join(part.GitDir, "modules"); isFolder(dir, "modules") {
 		l.mount(nested, "")
 	}
-	if part.Worktree == "" || !within(part.Worktree, l.w.Path) {
+	if part.Worktree == "" || !sandbox.Within(part.Worktree, l.w.Path) {
 		return nil
 	}
 	return l.pointer(part.Worktree)
@@ -272,18 +278,20 @@ func (l *layout) embedded() error {
 	cfg, _ := gitdata.ParseConfig(data) // what stands before a syntax error still counts
 	left := maxParts
 	for _, e := range cfg {
-		rel := filepath.Join(filepath.Clean(e.Value), ".git")
-		if e.Section != "submodule" || e.Key != "path" || !filepath.IsLocal(rel) || !isText(rel) || !isFolder(root, rel) {
+		rel := filepath.Clean(e.Value)
+		worktree, dot := filepath.Join(l.w.Path, rel), filepath.Join(rel, ".git")
+		if e.Section != "submodule" || e.Key != "path" || !filepath.IsLocal(rel) || !isText(rel) ||
+			l.inGitDir(worktree) || l.known(worktree) || !isFolder(root, dot) {
 			continue
 		}
 		if left--; left < 0 {
 			l.note("only the first %d submodules with a .git folder of their own are guarded", maxParts)
 			break
 		}
-		if err := l.gitDir(filepath.Join(l.w.Path, rel)); err != nil {
+		if err := l.gitDir(filepath.Join(l.w.Path, dot)); err != nil {
 			return err
 		}
-		l.w.SafeDirs = append(l.w.SafeDirs, filepath.Join(l.w.Path, filepath.Dir(rel)))
+		l.w.SafeDirs = append(l.w.SafeDirs, worktree)
 	}
 	return nil
 }
@@ -323,11 +331,18 @@ func (l *layout) nested() error {
 	return nil
 }
 
+// inGitDir reports whether a folder lies in a git folder, where git has no
+// work tree of its own: guarding one there would mount over what guards that.
+func (l *layout) inGitDir(path string) bool {
+	below := strings.Split(strings.TrimPrefix(path, l.w.Path), "/")
+	return withinAny(path, l.w.Guard.GitDirs) ||
+		slices.ContainsFunc(below, func(name string) bool { return strings.EqualFold(name, ".git") })
+}
+
 // known reports whether the .git of a work tree is guarded already.
 func (l *layout) known(worktree string) bool {
 	dot := filepath.Join(worktree, ".git")
-	return slices.Contains(l.w.Guard.GitDirs, dot) ||
-		slices.ContainsFunc(l.w.Shadows, func(s bailey.Shadow) bool { return s.Path == dot })
+	return slices.Contains(l.w.Guard.GitDirs, dot) || l.copied(dot)
 }
 
 // linked lays out a linked work tree: its own admin folder and the common git
@@ -338,7 +353,7 @@ func (l *layout) known(worktree string) bool {
 // the other work tree (HEAD, index, an operation under way) is read-only, and
 // what the host's git takes commands from is a private copy.
 func (l *layout) linked(repo gitdata.Repo) error {
-	if within(l.w.Path, repo.CommonDir) {
+	if sandbox.Within(l.w.Path, repo.CommonDir) {
 		return l.linkedInside(repo)
 	}
 	l.mount(repo.CommonDir, l.whyOutside(repo.CommonDir))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // systemTrees are never a workspace, nor is anything in them.
@@ -71,7 +72,7 @@ func (r Request) homeReason(path string) string {
 		switch {
 		case path == home:
 			return "it is a home folder"
-		case within(home, path):
+		case sandbox.Within(home, path):
 			return "the home folder " + home + " lies in it"
 		}
 	}
@@ -85,12 +86,12 @@ func (r Request) homeReason(path string) string {
 
 func insideHomeReason(path, home string) string {
 	for _, dir := range secretTrees() {
-		if within(path, filepath.Join(home, dir)) {
+		if withinAny(path, spellings(filepath.Join(home, dir))) {
 			return "it holds keys"
 		}
 	}
 	for _, dir := range []string{".config", ".local", ".local/share", ".cache"} {
-		if path == filepath.Join(home, dir) {
+		if slices.Contains(spellings(filepath.Join(home, dir)), path) {
 			return "it holds more than one project"
 		}
 	}
@@ -103,7 +104,7 @@ func (r Request) ownReason(path string) string {
 			continue
 		}
 		for _, dir := range spellings(own) {
-			if within(path, dir) || within(dir, path) {
+			if sandbox.Within(path, dir) || sandbox.Within(dir, path) {
 				return "bailey's own folder " + dir + " is or lies in it, or holds it"
 			}
 		}
@@ -136,7 +137,7 @@ func (r Request) homes() []string {
 		}
 		uid, err := strconv.Atoi(field[2])
 		if home := filepath.Clean(field[5]); err == nil && (uid == 0 || uid >= 1000) && home != "/" && home != "/nonexistent" {
-			homes = append(homes, home)
+			homes = append(homes, spellings(home)...)
 		}
 	}
 	return homes

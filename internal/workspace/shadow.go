@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // Limits of what is copied into private copies.
@@ -77,7 +79,7 @@ func (g *guarded) watchHooksPath(config []byte) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(g.w.Path, path)
 	}
-	if path = filepath.Clean(path); within(path, g.w.Path) && path != g.w.Path {
+	if path = filepath.Clean(path); sandbox.Within(path, g.w.Path) && path != g.w.Path {
 		g.w.Guard.Watch = append(g.w.Guard.Watch, path)
 	}
 }
@@ -117,7 +119,7 @@ func (g *guarded) folder(name string) error {
 // shadowFile makes the private copy of a file that is in no git folder: a
 // work tree's .git. One that is a folder (an old submodule) is left alone.
 func (l *layout) shadowFile(path string) error {
-	if l.request.ReadOnly {
+	if l.request.ReadOnly || l.copied(path) {
 		return nil
 	}
 	dir, err := beneath.Dir(filepath.Dir(path))
@@ -135,6 +137,12 @@ func (l *layout) shadowFile(path string) error {
 	}
 	l.w.Shadows = append(l.w.Shadows, shadow)
 	return nil
+}
+
+// copied reports whether there is a private copy of a path: two admin folders
+// may name one work tree.
+func (l *layout) copied(path string) bool {
+	return slices.ContainsFunc(l.w.Shadows, func(s bailey.Shadow) bool { return s.Path == path })
 }
 
 func readFileShadow(dir *os.File, name, path string) (bailey.Shadow, error) {
@@ -198,7 +206,7 @@ func (c *folderCopy) file(dir *os.File, from, to string) error {
 func (c *folderCopy) link(rel string) error {
 	at := filepath.Join(c.path, c.name, rel)
 	real, err := filepath.EvalSymlinks(at)
-	if err != nil || !within(real, c.w.Path) || withinAny(real, c.w.Guard.GitDirs) {
+	if err != nil || !sandbox.Within(real, c.w.Path) || withinAny(real, c.w.Guard.GitDirs) {
 		c.note("%s is not there inside: it is a link out of the workspace", at)
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // Request says which folder is asked for, and by whom.
@@ -117,23 +118,18 @@ func isText(path string) bool {
 // or a system folder of the sandbox is left out.
 func typedLink(typed, path string) []bailey.Link {
 	typed = filepath.Clean(typed)
-	if typed == path || within(typed, path) {
+	if typed == path || sandbox.Within(typed, path) {
 		return nil
 	}
 	for _, dir := range []string{"/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/var/run", "/home/agent", "/bin", "/sbin", "/lib", "/lib64"} {
-		if within(typed, dir) {
+		if sandbox.Within(typed, dir) {
 			return nil
 		}
 	}
 	return []bailey.Link{{Path: typed, Target: path}}
 }
 
-// within reports whether path is dir or lies below it. Both are clean.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
-}
-
 // withinAny reports whether path is one of dirs or lies below one.
 func withinAny(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+	return slices.ContainsFunc(dirs, func(dir string) bool { return sandbox.Within(path, dir) })
 }

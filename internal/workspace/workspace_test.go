@@ -127,12 +127,23 @@ func expect(t *testing.T, w *workspace.Workspace, base string, want ...string) {
 	if diff := cmp.Diff(want, show(w, base)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	expectMountedOnce(t, w)
+}
+
+func expectMountedOnce(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
 	seen := map[string]bool{}
 	for _, m := range w.Mounts {
 		if seen[m.Target] {
 			t.Errorf("%s is mounted twice", m.Target)
 		}
 		seen[m.Target] = true
+	}
+	for _, s := range w.Shadows {
+		if seen[s.Path] {
+			t.Errorf("%s is copied twice, or mounted too", s.Path)
+		}
+		seen[s.Path] = true
 	}
 }
 
@@ -321,6 +332,49 @@ func TestOpen_SubmoduleOfTheOldForm(t *testing.T) {
 	if !slices.Contains(got, "rw old/.git") || !slices.Contains(got, "copy old/.git/config") {
 		t.Errorf("%v", got)
 	}
+}
+
+// TestOpen_NothingIsMountedTwice opens a tree in which an earlier sandbox wrote
+// what names one git folder more than once, or something in it: whatever was
+// mounted again would lie there without its private copies.
+func TestOpen_NothingIsMountedTwice(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{".", "", "./.", "file/..", ".git", ".git/hooks", ".git/modules", "file/../.git/info"} {
+		t.Run("submodule at "+path, func(t *testing.T) {
+			t.Parallel()
+			dir := repository(t, yard(t))
+			for _, name := range []string{"", "hooks/", "info/", "modules/"} {
+				write(t, dir+"/.git/"+name+".git/config", "")
+			}
+			write(t, dir+"/.gitmodules", "[submodule \"a\"]\npath = "+path+"\n[submodule \"b\"]\npath = "+path+"\n")
+			expect(t, open(t, dir), dir, "rw .", "rw .git", "copy .git/config", "copy .git/hooks/ .git/config", "copy .git/info/ .git/config exclude",
+				"absent .git/config.worktree", "absent .git/commondir")
+		})
+	}
+	t.Run("one submodule named twice", func(t *testing.T) {
+		t.Parallel()
+		dir := repository(t, yard(t))
+		repository(t, dir+"/old")
+		write(t, dir+"/.gitmodules", "[submodule \"a\"]\npath = old\n[submodule \"b\"]\npath = ./old/\n")
+		w := open(t, dir)
+		expectMountedOnce(t, w)
+		if !slices.Contains(show(w, dir), "copy old/.git/config") {
+			t.Errorf("%v", show(w, dir))
+		}
+	})
+	t.Run("two admin folders of one work tree", func(t *testing.T) {
+		t.Parallel()
+		dir := repository(t, yard(t))
+		git(t, dir, "worktree", "add", "-q", dir+"/tree")
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", dir+"/.git/worktrees/tree", dir+"/.git/worktrees/again").CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		w := open(t, dir)
+		expectMountedOnce(t, w)
+		if !slices.Contains(show(w, dir), "copy tree/.git") {
+			t.Errorf("%v", show(w, dir))
+		}
+	})
 }
 
 func TestOpen_LinkedHookIsCopiedIfItIsOfTheTree(t *testing.T) {

@@ -180,6 +180,9 @@ func tools(h Host, r *Request, ws string, preset harness.Preset) ([]rootfs.Tool,
 func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.Preset) {
 	s := &p.spec
 	s.UID, s.GID = system.UID, system.GID
+	preset.Mounts = slices.DeleteFunc(slices.Clone(preset.Mounts), func(m bailey.Mount) bool {
+		return slices.ContainsFunc(system.Mounts, func(o bailey.Mount) bool { return o.Target == m.Target }) // --tool named it too
+	})
 	s.Mounts = slices.Concat(system.Mounts, preset.Mounts, ws.Mounts)
 	for i := range s.Mounts {
 		if s.Mounts[i].Target == ws.Path {
