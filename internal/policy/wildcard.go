@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/bailey-dev/bailey/internal/policy/suffix"
+	"golang.org/x/net/publicsuffix"
 )
 
 // lintWildcard refuses an allow rule that would let in everybody: a wildcard
@@ -17,7 +17,7 @@ func lintWildcard(s string, r Rule) error {
 	if !strings.Contains(r.Host, ".") {
 		return bad(s, "it would allow every host below a top-level domain", "name the hosts, or use --net open")
 	}
-	if shared, _ := suffix.PublicSuffix(r.Host); shared == r.Host || isShared(r.Host) {
+	if shared, _ := publicsuffix.PublicSuffix(r.Host); shared == r.Host || isShared(r.Host) {
 		return bad(s, "anyone can have a host below "+r.Host, "name the one host that is needed, such as my-site."+r.Host)
 	}
 	return nil
@@ -25,8 +25,8 @@ func lintWildcard(s string, r Rule) error {
 
 // isShared lists suffixes where strangers rent names but which the public
 // suffix list does not hold, or holds only one level below.
-func isShared(suffix string) bool {
-	switch suffix {
+func isShared(name string) bool {
+	switch name {
 	case "amazonaws.com", "storage.googleapis.com", "windows.net", "core.windows.net",
 		"azure.com", "cloudapp.azure.com", "googleusercontent.com", "fastly.net",
 		"akamaized.net", "edgekey.net", "digitaloceanspaces.com", "r2.cloudflarestorage.com",
