@@ -98,6 +98,11 @@ func run(control *os.File) error {
 
 // prepare makes everything that gVisor is to find.
 func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
+	if !s.CopySelf { // the small program can
+		if err := userns.CanDrop(); err != nil {
+			return nil, layerError("capabilities", err, "")
+		}
+	}
 	sources, err := pin(s, files)
 	if err != nil {
 		return nil, layerError("mounts", err, "")

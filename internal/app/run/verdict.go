@@ -115,15 +115,18 @@ func (u *running) lost() (int, error) {
 		return u.endedFor(e), nil
 	}
 	message := session.ErrLost.Error()
+	hint := "if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs"
 	exit := u.sandbox.Exit()
 	if exit.Message != "" {
 		message += ": " + exit.Message
 	}
+	if exit.Hint != "" {
+		hint = exit.Hint
+	}
 	if log := strings.TrimSpace(exit.Log); log != "" {
 		message += ": gvisor said: " + lastLine(log)
 	}
-	return 0, bailey.NewError(bailey.Internal, message,
-		"if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs")
+	return 0, bailey.NewError(bailey.Internal, message, hint)
 }
 
 // whyEnded returns why the run was ended from outside, or nil; a report may be

@@ -56,6 +56,7 @@ type Sandbox struct {
 type Exit struct {
 	Log     string // the end of what it said
 	Message string // why the helper failed, if it did
+	Hint    string // what mends that
 }
 
 // Pending is a helper that has its namespaces, and waits to be told what to
@@ -238,7 +239,7 @@ func (sb *Sandbox) follow(reports *handoff.Reports) {
 		return
 	}
 	sb.mu.Lock()
-	sb.exit = Exit{Log: r.Log, Message: r.Message}
+	sb.exit = Exit{Log: r.Log, Message: r.Message, Hint: r.Hint}
 	sb.mu.Unlock()
 }
 

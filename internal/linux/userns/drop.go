@@ -29,6 +29,10 @@ func DropAll() error {
 	return capset(0)
 }
 
+// CanDrop reports why this program could not keep a promise to drop anything
+// later, before anything is started that relies on it.
+func CanDrop() error { return prctl("read no-new-privs", unix.PR_GET_NO_NEW_PRIVS, 0) }
+
 // Keep takes every capability but those of the mask from every thread of the
 // calling process, from all sets. It needs CAP_SETPCAP and cannot be undone.
 func Keep(mask uint64) error {
