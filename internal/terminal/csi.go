@@ -34,7 +34,16 @@ func (f *Filter) plainEscape(final byte) (Class, bool) {
 	case '=', '>': // application and numeric keypad
 		f.screen.keypad = final == '='
 		return Other, true
-	case '6', '7', '8', '9', 'D', 'E', 'H', 'M', 'N', 'O', 'n', 'o', '|', '}', '~':
+	case '7', '8': // the cursor
+		f.screen.saveOrRestore(final == '7')
+		return Other, true
+	case 'n', 'o': // LS2, LS3: SI undoes them
+		f.screen.shifted = true
+		return Other, true
+	case 'H': // a tab stop
+		f.screen.tabs = true
+		return Other, true
+	case '6', '9', 'D', 'E', 'M', 'N', 'O', '|', '}', '~':
 		return Other, true
 	case 'Z': // DECID: CSI c has the same answer
 		return AnswerBack, false
@@ -47,10 +56,8 @@ func (f *Filter) plainEscape(final byte) (Class, bool) {
 // control characters then.
 func (f *Filter) midEscape(mid, final byte) bool {
 	switch mid {
-	case '(':
-		f.screen.charset = final != 'B'
-		return true
-	case ')', '*', '+', '-', '.', '/':
+	case '(', ')', '*', '+', '-', '.', '/':
+		f.screen.designate(mid, final)
 		return true
 	case '#':
 		return final >= '3' && final <= '8'

@@ -44,8 +44,10 @@ func privateModes() [32]mode {
 
 // Bits of screen.modes that have a meaning of their own.
 const (
-	altBits    = 1<<1 | 1<<2 | 1<<3
-	marginsBit = 1 << 25
+	cursorAltBit = 1 << 1 // 1049 saves the cursor as well
+	altBits      = cursorAltBit | 1<<2 | 1<<3
+	cursorBits   = 1<<22 | 1<<23 // saved with the cursor
+	marginsBit   = 1 << 25
 )
 
 // maxModes bounds how many modes one sequence sets.
@@ -84,18 +86,50 @@ type screen struct {
 	modes     uint64 // bit i: privateModes()[i] is not as after power-up
 	insert    bool   // IRM
 	newline   bool   // LNM
-	styled    bool   // SGR
+	pen              // as it is now
+	saved     pen    // all that was ever saved with the cursor
 	scrolls   bool   // DECSTBM
 	margins   bool   // DECSLRM
 	shape     bool   // DECSCUSR
 	keypad    bool   // DECKPAM
-	charset   bool   // G0 is not ASCII
-	shifted   bool   // SO
+	protected bool   // DECSCA
+	tabs      bool   // tab stops were set or cleared
+	console   bool   // the Linux console's cursor shape
 	otherKeys string // parameter of modifyOtherKeys, or empty
 	linked    bool   // a hyperlink is open
 	palette   bool   // OSC 4
 	colors    [3]bool
 	kitty     [2]keyboard // of the normal and the alternate screen
+}
+
+// pen is what a terminal saves and restores together with the cursor (DECSC).
+type pen struct {
+	styled   bool    // SGR
+	charsets [4]bool // G0 to G3 are not ASCII
+	shifted  bool    // SO, LS2 or LS3: another set than G0 is shown
+	modes    uint64  // of the saved one alone: those of cursorBits
+}
+
+// add adds what another pen has on.
+func (p *pen) add(other pen) {
+	p.styled = p.styled || other.styled
+	p.shifted = p.shifted || other.shifted
+	for i, on := range other.charsets {
+		p.charsets[i] = p.charsets[i] || on
+	}
+}
+
+// save notes what the program saves. Each screen of a terminal has its own,
+// and some have a stack; to remember all of them undoes too much at worst.
+func (s *screen) save() {
+	s.saved.add(s.pen)
+	s.saved.modes |= s.modes & cursorBits
+}
+
+// restore notes that what was saved may be on again.
+func (s *screen) restore() {
+	s.add(s.saved)
+	s.modes |= s.saved.modes
 }
 
 // keyboard is the state of the kitty keyboard protocol on one screen.
@@ -123,7 +157,10 @@ func (s *screen) setMode(prefix byte, number string, on bool) bool {
 		return false
 	}
 	number = strings.TrimLeft(number, "0")
-	if number == "1048" { // saves or restores the cursor: nothing to undo
+	if number == "1048" || number == "1049" {
+		s.saveOrRestore(on)
+	}
+	if number == "1048" {
 		return true
 	}
 	for i, m := range privateModes() {
@@ -141,6 +178,26 @@ func (s *screen) setMode(prefix byte, number string, on bool) bool {
 		return true
 	}
 	return false
+}
+
+func (s *screen) saveOrRestore(save bool) {
+	if save {
+		s.save()
+		return
+	}
+	s.restore()
+}
+
+// designate notes which set one of G0 to G3 is: ESC, its intermediate byte,
+// and the set. The sets of 96 characters are never ASCII.
+func (s *screen) designate(mid, final byte) {
+	if i := strings.IndexByte("()*+", mid); i >= 0 {
+		s.charsets[i] = final != 'B'
+		return
+	}
+	if i := strings.IndexByte("-./", mid); i >= 0 {
+		s.charsets[i+1] = true
+	}
 }
 
 // sgr notes whether a style is left on.
@@ -164,9 +221,23 @@ func (s *screen) follow(q sequenceCSI) {
 	case "r":
 		s.scrolls = q.params != ""
 	case "s":
-		s.margins = s.modes&marginsBit != 0
+		if s.margins = s.modes&marginsBit != 0; !s.margins {
+			s.save()
+		}
+	case "u":
+		s.restore()
+	case "#q", "#}":
+		s.styled = true // whatever was pushed
+	case "g":
+		s.tabs = true
+	case "?W":
+		s.tabs = false
 	case " q":
 		s.shape = q.params != "" && q.params != "0"
+	case "\"q":
+		s.protected = q.params == "1"
+	case "?c":
+		s.console = q.params != "" && q.params != "0"
 	case ">m":
 		s.modifyKeys(q.params)
 	case ">n":

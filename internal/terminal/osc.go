@@ -28,11 +28,14 @@ func (s *screen) command(number, rest string) bool {
 	case "10", "11", "12":
 		return s.setColor(number, rest)
 	case "104":
-		s.palette = s.palette && rest != ""
+		s.palette = s.palette && rest != "" // one colour's reset is not all of them
 		return isDigits(rest, ";")
 	case "110", "111", "112":
+		if rest != "" {
+			return false
+		}
 		s.colors[number[2]-'0'] = false
-		return rest == ""
+		return true
 	case "133":
 		return isMark(rest)
 	case "9": // progress, which is two numbers
@@ -53,11 +56,12 @@ func (s *screen) link(rest string) bool {
 	case "http", "https", "mailto":
 		s.linked = true
 		return true
-	case "":
-		s.linked = false
-		return target == ""
 	}
-	return false
+	if target != "" {
+		return false
+	}
+	s.linked = false
+	return true
 }
 
 // setPalette passes queries and settings of colours by number.

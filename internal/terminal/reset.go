@@ -8,7 +8,11 @@ import (
 // that leaves the cursor where it is. It is empty for a program that left
 // nothing. The state is kept, so that Reapply can put it back.
 func (f *Filter) Reset() []byte {
-	s := &f.screen
+	left := f.screen
+	if left.modes&cursorAltBit != 0 {
+		left.restore() // by the end of the alternate screen
+	}
+	s := &left
 	var b []byte
 	if s.modes&1 != 0 {
 		b = append(b, "\x1b[?2026l"...)
@@ -65,8 +69,10 @@ func (s *screen) resetDrawing(b []byte) []byte {
 	if s.shifted {
 		b = append(b, si)
 	}
-	if s.charset {
-		b = append(b, "\x1b(B"...)
+	for i, other := range s.charsets {
+		if other {
+			b = append(b, esc, "()*+"[i], 'B')
+		}
 	}
 	if s.scrolls || s.margins {
 		b = append(b, "\x1b7\x1b[r"...) // DECSTBM moves the cursor home
@@ -78,8 +84,17 @@ func (s *screen) resetDrawing(b []byte) []byte {
 	if s.styled {
 		b = append(b, "\x1b[m"...)
 	}
+	if s.protected {
+		b = append(b, "\x1b[0\"q"...)
+	}
 	if s.shape {
 		b = append(b, "\x1b[0 q"...)
+	}
+	if s.console {
+		b = append(b, "\x1b[?0c"...)
+	}
+	if s.tabs {
+		b = append(b, "\x1b[?5W"...)
 	}
 	return b
 }
