@@ -1,0 +1,28 @@
+package run
+
+import (
+	"io"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/session"
+)
+
+// FollowEvents is followEvents.
+func FollowEvents(r io.Reader, sink func(bailey.Event)) { followEvents(r, sink) }
+
+// NetEvents hands events to a run as its proxy does, and returns how many
+// refusals it noted.
+func NetEvents(w io.Writer, json bool, events ...bailey.Event) int {
+	u := &running{plan: &plan{}, out: &output{w: w, json: json, now: time.Now}}
+	for _, e := range events {
+		u.netEvent(e)
+	}
+	return len(u.denied.list())
+}
+
+// EndedByProxy is what a run makes of the end of its proxy.
+func EndedByProxy(w io.Writer, json bool, message string) (int, error) {
+	u := &running{plan: &plan{}, out: &output{w: w, json: json, now: time.Now}}
+	return u.judge(session.Result{}, &ending{reason: reasonProxy, message: message})
+}
