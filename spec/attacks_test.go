@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -36,7 +34,7 @@ func TestAttacks_WatchdogKilled(t *testing.T) {
 					t.Fatalf("the command did not start: %v: %s", err, said.String())
 				}
 				if kill {
-					if err := syscall.Kill(childNamed(t, cmd.Process.Pid, "bailey-watchdog"), syscall.SIGKILL); err != nil {
+					if err := syscall.Kill(childNamed(t, cmd.Process.Pid, role.Watchdog), syscall.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -55,29 +53,4 @@ func TestAttacks_WatchdogKilled(t *testing.T) {
 			})
 		}
 	})
-}
-
-// childNamed finds a child of a process by the name it was started under.
-func childNamed(t *testing.T, parent int, name string) int {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-		for _, path := range stats {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				continue
-			}
-			var pid, ppid int
-			var state string
-			_, _ = fmt.Sscanf(string(text), "%d", &pid)
-			_, after, _ := strings.Cut(string(text), ") ")
-			_, _ = fmt.Sscanf(after, "%s %d", &state, &ppid)
-			argv, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if ppid == parent && strings.HasPrefix(string(argv), name) {
-				return pid
-			}
-		}
-	}
-	t.Fatalf("process %d has no child %s", parent, name)
-	return 0
 }

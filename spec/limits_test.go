@@ -28,6 +28,7 @@ type runEvent struct {
 	Limit    string    `json:"limit"`
 	ExitCode *int      `json:"exit_code"`
 	Signal   string    `json:"signal"`
+	Path     string    `json:"path"`
 	Message  string    `json:"message"`
 }
 
