@@ -1,0 +1,216 @@
+package spec_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/role"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// childNamed waits for a process below a run by the name it was started under,
+// and returns its pid. It is quick enough for the moments of a start.
+func childNamed(t *testing.T, holder int, name string) int {
+	t.Helper()
+	pid := 0
+	yard.Eventually(t, 10*time.Second, func() bool {
+		below, err := proc.Descendants(holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range below {
+			if strings.HasPrefix(readProc(t, id.PID, "cmdline"), name+"\x00") {
+				pid = id.PID
+			}
+		}
+		return pid != 0
+	}, func() string { return fmt.Sprintf("process %d has no child %s", holder, name) })
+	return pid
+}
+
+// signal sends a signal to a process of the host.
+func signal(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatalf("%v to process %d: %v", s, pid, err)
+	}
+}
+
+// TestExec_WhileTheSandboxIsMade: who comes before the sandbox runs waits for
+// it. The helper is stopped, so the sandbox is not there until it goes on.
+func TestExec_WhileTheSandboxIsMade(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		for _, ends := range []bool{false, true} {
+			r := y.Start(t, "run", "-q", "--name", "early", "--", "sh", "-c", "echo up; cat")
+			helper := childNamed(t, r.Cmd.Process.Pid, role.Helper)
+			signal(t, helper, syscall.SIGSTOP)
+			status := ""
+			yard.Eventually(t, 10*time.Second, func() bool {
+				status = y.Run(t, "ps", "--json").Stdout
+				return strings.Contains(status, `"early"`)
+			}, func() string { return "bailey ps says " + status })
+			if !strings.Contains(status, `"creating"`) {
+				t.Fatalf("the sandbox is not being made: the test shows nothing: %s", status)
+			}
+			e := y.Start(t, "exec", "early", "--", "sh", "-c", "echo came; pwd")
+			connected(t, y, "early")
+			if ends { // it is never there
+				signal(t, helper, syscall.SIGKILL)
+				if res := e.Wait(t, 10*time.Second); res.Code != 125 || strings.Contains(res.Stderr, "panic") {
+					t.Errorf("exec into what never ran: %+v", res)
+				}
+				if res := r.Wait(t, 10*time.Second); res.Code != 125 || strings.Contains(res.Stderr, "panic") {
+					t.Errorf("the run: %+v", res)
+				}
+				continue
+			}
+			signal(t, helper, syscall.SIGCONT)
+			if res := e.Wait(t, yard.Timeout); res.Code != 0 || res.Stdout != "came\n"+y.Dir+"\n" {
+				t.Errorf("exec: %+v", res)
+			}
+			_ = r.Stdin.Close()
+			r.Wait(t, yard.Timeout).OK(t)
+		}
+	})
+}
+
+// connected waits until the holder of a sandbox has a client on its socket.
+func connected(t *testing.T, y *yard.Yard, name string) {
+	t.Helper()
+	yard.Eventually(t, 10*time.Second, func() bool {
+		n := 0
+		for _, pid := range processesOf(y) {
+			for line := range strings.Lines(readProc(t, pid, "net/unix")) {
+				// proc_net(5): a connected socket has state 03 (SS_CONNECTED)
+				if f := strings.Fields(line); len(f) == 8 && f[5] == "03" && strings.HasSuffix(f[7], "/"+name+".sock") {
+					n++
+				}
+			}
+		}
+		return n > 0
+	}, func() string { return "nobody is connected to " + name })
+}
+
+// stopWithin is what `bailey stop` may take: the grace that a sandbox has, and
+// a second for what is slow.
+const stopWithin = 4 * time.Second
+
+// TestStop_OfAFrozenSandbox stops everything inside, the first process too,
+// while so much is sent in that nothing more fits into the wire. It ends
+// nevertheless, by `bailey stop` and by a signal.
+func TestStop_OfAFrozenSandbox(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		for _, how := range []string{"stop", "SIGTERM"} {
+			t.Run(how, func(t *testing.T) {
+				clean := nothingLeft(t, y)
+				r := y.Start(t, "run", "-q", "--name", "frozen", "--", "sh", "-c", "echo up; cat >/dev/null")
+				r.Await(t, "up")
+				feeds := []*feed{pour(r)}
+				for range 8 {
+					e := y.Start(t, "exec", "frozen", "--", "sh", "-c", "echo up; cat >/dev/null")
+					e.Await(t, "up")
+					feeds = append(feeds, pour(e))
+				}
+				y.Start(t, "exec", "frozen", "--", "sh", "-c", "kill -STOP 1; kill -STOP -1")
+				for i, f := range feeds {
+					f.stalls(t, i)
+				}
+				began := time.Now()
+				code := 128 + int(syscall.SIGTERM)
+				if how == "stop" {
+					y.Run(t, "stop", "frozen").OK(t)
+				} else {
+					signal(t, r.Cmd.Process.Pid, syscall.SIGTERM)
+				}
+				if res := r.Wait(t, 30*time.Second); res.Code != code {
+					t.Errorf("it ended with %+v, want %d", res, code)
+				}
+				if took := time.Since(began); took > stopWithin {
+					t.Errorf("it took %v, at most %v are promised", took, stopWithin)
+				}
+				clean()
+			})
+		}
+	})
+}
+
+// feed writes to a command for ever.
+type feed struct{ wrote chan struct{} }
+
+func pour(r *yard.Running) *feed {
+	f := &feed{wrote: make(chan struct{}, 1)}
+	go func() {
+		for {
+			if _, err := r.Stdin.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+			select {
+			case f.wrote <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return f
+}
+
+// stalls waits until nothing is taken any more.
+func (f *feed) stalls(t *testing.T, i int) {
+	t.Helper()
+	for deadline := time.After(30 * time.Second); ; {
+		select {
+		case <-f.wrote:
+		case <-time.After(time.Second):
+			return
+		case <-deadline:
+			t.Fatalf("command %d still reads: nothing is frozen", i)
+		}
+	}
+}
+
+// TestEvents_OfACommandThatCannotRun: nothing is said to have started that did
+// not.
+func TestEvents_OfACommandThatCannotRun(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Write(t, "plain", "no program")
+		for _, c := range []struct {
+			command, want string
+			code          int
+		}{
+			{"no-such-command", "sandbox.starting error sandbox.exited", 127},
+			{"./plain", "sandbox.starting error sandbox.exited", 126},
+			{"true", "sandbox.starting sandbox.started sandbox.exited", 0},
+		} {
+			list := events(t, y.Run(t, "run", "--json", "--", c.command).Exit(t, c.code).Stderr)
+			var types []string
+			for _, e := range list {
+				types = append(types, e.Type)
+			}
+			if got := strings.Join(types, " "); got != c.want {
+				t.Errorf("%s: events %s, want %s", c.command, got, c.want)
+			}
+			if e := eventOf(list, "error"); c.code != 0 && (e.ExitCode == nil || *e.ExitCode != c.code || e.Message == "") {
+				t.Errorf("%s: %+v", c.command, e)
+			}
+		}
+	})
+}
+
+// TestEvents_OfFiles: each kind of finding is an event of its own type.
+func TestEvents_OfFiles(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Host(t, "git", "init", "-q", ".")
+		script := `git config core.fsmonitor ./evil; git init -q made; echo 'all:' > Makefile; mkdir -p .git/hooks; echo x > .git/hooks/post-commit`
+		list := events(t, y.Sh(t, script, "--json").OK(t).Stderr)
+		for typ, path := range map[string]string{"file.shadowed": ".git/config", "file.git": "made"} {
+			i := slices.IndexFunc(list, func(e runEvent) bool { return e.Type == typ && strings.Contains(e.Path, path) })
+			if i < 0 || list[i].Message == "" {
+				t.Errorf("no %s about %s in %+v", typ, path, list)
+			}
+		}
+	})
+}
