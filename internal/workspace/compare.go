@@ -118,21 +118,35 @@ func names(s bailey.Shadow, files []bailey.File) map[string]string {
 }
 
 // configNames maps each variable to a digest of its values, which a hostile
-// file may give many of, and cuts a subsection that it would repeat for each:
+// file may give many of, and shortens a section that it would repeat for each:
 // what is kept grows with the file and no faster.
 func configNames(m map[string]string, data []byte) {
 	cfg, err := gitdata.ParseConfig(data)
+	var last, short gitdata.Entry // a section is looked at once, not with each of its variables
 	for _, e := range cfg {
-		if len(e.Subsection) > maxCleanRunes {
-			e.Subsection = e.Subsection[:maxCleanRunes] + "…"
+		if e.Section != last.Section || e.Subsection != last.Subsection {
+			last = e
+			short.Section, short.Subsection = shorten(e.Section), shorten(e.Subsection)
 		}
-		name := e.Name()
+		short.Key = e.Key
+		name := short.Name()
 		sum := sha256.Sum256([]byte(m[name] + "\x00" + e.Value))
 		m[name] = string(sum[:])
 	}
 	if err != nil {
 		m["(not git configuration)"] = ""
 	}
+}
+
+// shorten cuts a long name and puts a digest of it behind, so that two that
+// begin alike stay two.
+func shorten(name string) string {
+	const most = 100
+	if len(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s…%x", name[:most], sum[:8])
 }
 
 // difference lists what changed between two maps, in a fixed order.

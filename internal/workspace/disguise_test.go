@@ -180,15 +180,24 @@ func TestNewGitDirs_FindsOneInThePlaceOfAGuarded(t *testing.T) {
 func TestCompare_HostileConfigCostsWhatItWeighs(t *testing.T) {
 	t.Parallel()
 	const keys, long = 15_000, 1 << 20
-	for name, hostile := range map[string]func(i int) string{
-		"long names":        func(i int) string { return fmt.Sprintf("k%d\n", i) },
-		"one name for many": func(int) string { return "k = " + strings.Repeat("v", 100) + "\n" },
+	section, subsection := "["+strings.Repeat("s", long)+"]\n", "[a \""+strings.Repeat("s", long)+"\"]\n"
+	names, values := func(i int) string { return fmt.Sprintf("k%d\n", i) }, func(int) string { return "k = " + strings.Repeat("v", 100) + "\n" }
+	for name, tt := range map[string]struct {
+		header string
+		line   func(i int) string
+	}{
+		"long names":                  {subsection, names},
+		"one name for many":           {subsection, values},
+		"a long section":              {section, names},
+		"a section with a dot":        {"[a." + strings.Repeat("S", long) + "]\n", names},
+		"a long section for one name": {section, values},
+		"sections in turns":           {section, func(i int) string { return fmt.Sprintf("[a%d]\nk = v\n", i) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder
-			text.WriteString("[a \"" + strings.Repeat("s", long) + "\"]\n")
+			text.WriteString(tt.header)
 			for i := range keys {
-				text.WriteString(hostile(i))
+				text.WriteString(tt.line(i))
 			}
 			s := bailey.Shadow{Path: "/w/.git/config", Dir: false, Files: nil}
 			after := workspace.Copy{Files: []bailey.File{{Path: "", Mode: 0o644, Data: []byte(text.String())}}, Gone: false, Odd: false}
@@ -204,5 +213,23 @@ func TestCompare_HostileConfigCostsWhatItWeighs(t *testing.T) {
 				t.Errorf("%d MiB were allocated for a file of %d KiB", got>>20, text.Len()>>10)
 			}
 		})
+	}
+}
+
+// TestCompare_TellsLongNamesApart: what is shortened for the report is still
+// compared as a whole.
+func TestCompare_TellsLongNamesApart(t *testing.T) {
+	t.Parallel()
+	config := func(last string) []bailey.File {
+		name := strings.Repeat("s", 1000) + last
+		return []bailey.File{{Path: "", Mode: 0o644, Data: []byte("[url \"" + name + "\"]\n\tinsteadOf = x\n")}}
+	}
+	s := bailey.Shadow{Path: "/w/.git/config", Dir: false, Files: config("a")}
+	if got := workspace.Compare(s, workspace.Copy{Files: config("a"), Gone: false, Odd: false}); len(got) != 0 {
+		t.Errorf("unchanged: %v", got)
+	}
+	got := workspace.Compare(s, workspace.Copy{Files: config("b"), Gone: false, Odd: false})
+	if len(got) != 1 || !strings.Contains(got[0].What, "added url.s") || !strings.Contains(got[0].What, "removed url.s") {
+		t.Errorf("changed: %v", got)
 	}
 }
