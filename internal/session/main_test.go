@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(sandboxd.Main(nil))
 	case "cli":
 		os.Exit(cli(os.Args[1:]))
+	case "deaf":
+		os.Exit(deaf())
 	case "sti":
 		os.Exit(inject())
 	}
@@ -47,10 +52,13 @@ func cli(argv []string) int {
 	if err != nil {
 		panic(err)
 	}
-	res, err := session.Run(context.Background(), host, session.Options{
+	return exitCode(session.Run(context.Background(), host, session.Options{
 		Command: command(argv...),
 		Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-	})
+	}))
+}
+
+func exitCode(res session.Result, err error) int {
 	if e, ok := errors.AsType[*bailey.Error](err); ok {
 		fmt.Fprintln(os.Stderr, e)
 		return res.Status()
@@ -61,6 +69,32 @@ func cli(argv []string) int {
 	}
 	return res.Status()
 }
+
+// deaf runs a command in a sandbox that starts it and then takes nothing any
+// more, not even the end of the stream.
+func deaf() int {
+	ours, theirs := net.Pipe() // a write waits for its reader
+	go func() {
+		if _, err := wire.ReadHeader(theirs); err != nil {
+			panic(err)
+		}
+		w := wire.NewWriter(theirs)
+		for _, err := range []error{w.Send(wire.Started, wire.NumberPayload(2)), w.Send(wire.Stdout, []byte("up"))} {
+			if err != nil {
+				panic(err)
+			}
+		}
+	}()
+	return exitCode(session.Run(context.Background(), session.Dial(unclosable{ours}), session.Options{
+		Command: command("sh"), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	}))
+}
+
+// unclosable is a stream whose Close waits for the other end for ever.
+type unclosable struct{ io.ReadWriter }
+
+// Close does not return.
+func (unclosable) Close() error { select {} }
 
 // inject tries to type into its terminal from inside (ioctl_tty(2), TIOCSTI).
 func inject() int {
@@ -129,6 +163,7 @@ type person struct {
 	sandbox *exec.Cmd
 	cmd     *exec.Cmd
 	ended   chan error
+	blind   atomic.Bool // the person looks away: soon the terminal takes nothing
 
 	mu      sync.Mutex
 	seen    bytes.Buffer
@@ -177,7 +212,7 @@ func (p *person) watch() {
 	buf := make([]byte, 4096)
 	for {
 		n, err := p.tty.Read(buf)
-		if err != nil {
+		if err != nil || p.blind.Load() {
 			return
 		}
 		p.mu.Lock()

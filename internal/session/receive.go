@@ -13,8 +13,8 @@ import (
 )
 
 // receive handles what the sandbox sends until the command is over.
-func (r *run) receive() ending {
-	frames := wire.NewReader(r.stream, wire.FromSandbox)
+func (r *run) receive(stream io.Reader) ending {
+	frames := wire.NewReader(stream, wire.FromSandbox)
 	for {
 		f, err := frames.Next()
 		if err != nil {
@@ -105,8 +105,12 @@ func (r *run) started(pid int) (ending, bool) {
 	return ending{}, false
 }
 
-// typed sends the input as the sandbox has room for it.
+// typed sends the input as the sandbox has room for it. It may wait for that:
+// cleanUp does not wait for it forever.
 func (r *run) typed() {
+	r.mu.Lock()
+	w := r.w // there, since the command has started
+	r.mu.Unlock()
 	buf := make([]byte, 32<<10)
 	for r.input != nil {
 		room := r.credit.wait()
@@ -116,17 +120,17 @@ func (r *run) typed() {
 		n, err := r.input.Read(buf[:min(room, len(buf))])
 		if n > 0 {
 			r.credit.take(n)
-			r.send(wire.Stdin, buf[:n])
+			_ = w.Send(wire.Stdin, buf[:n])
 		}
 		if err != nil {
 			break
 		}
 	}
 	if r.screen != nil {
-		r.send(wire.Signal, []byte{byte(syscall.SIGHUP)}) // our terminal is gone; harmless after the end
+		_ = w.Send(wire.Signal, []byte{byte(syscall.SIGHUP)}) // our terminal is gone; harmless after the end
 		return
 	}
-	r.send(wire.StdinEOF, nil)
+	_ = w.Send(wire.StdinEOF, nil)
 }
 
 // write writes output. One that cannot be written any more is closed inside,

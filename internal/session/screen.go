@@ -5,21 +5,27 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 // screen is the user's terminal while a command of the sandbox has it.
+//
+// A terminal may take no bytes for as long as it likes: nobody who wants its
+// settings back waits for a write. Who holds turn may write; mu is never held
+// meanwhile.
 type screen struct {
 	in, out *os.File
-	found   *pty.Modes // its settings before
+	turn    chan struct{} // holds an element while somebody writes
+	scratch []byte        // of who holds turn
 
-	mu      sync.Mutex
-	isRaw   bool
-	ended   bool
-	filter  terminal.Filter
-	scratch []byte
+	mu     sync.Mutex
+	found  *pty.Modes // its settings before
+	isRaw  bool
+	ended  bool
+	filter terminal.Filter
 }
 
 func newScreen(in, out *os.File) (*screen, error) {
@@ -27,7 +33,7 @@ func newScreen(in, out *os.File) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &screen{in: in, out: out, found: found}, nil
+	return &screen{in: in, out: out, found: found, turn: make(chan struct{}, 1)}, nil
 }
 
 // size returns the terminal's size, zero when it has none.
@@ -52,13 +58,23 @@ func (s *screen) raw() error {
 
 // write writes what may pass of p.
 func (s *screen) write(p []byte) error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if !s.pass(p) {
+		return nil
+	}
+	return s.emit(s.scratch)
+}
+
+// pass puts what may pass of p into scratch. It reports false after restore.
+func (s *screen) pass(p []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return nil
+		return false
 	}
 	s.scratch = s.filter.Filter(s.scratch[:0], p)
-	return s.emit(s.scratch)
+	return true
 }
 
 func (s *screen) emit(p []byte) error {
@@ -71,17 +87,38 @@ func (s *screen) emit(p []byte) error {
 	return nil
 }
 
-// restore gives the terminal back as it was found, and undoes what the
-// command left on. A terminal that is gone needs neither.
-func (s *screen) restore() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
+// say writes sequences of ours behind what is being written, if the terminal
+// takes them soon. Errors are not told: a terminal that is gone needs none.
+func (s *screen) say(p []byte) {
+	if len(p) == 0 {
 		return
 	}
+	within(stuckAfter, func() {
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		_ = s.emit(p)
+	})
+}
+
+// restore gives the terminal back as it was found, and undoes what the
+// command left on.
+func (s *screen) restore() {
+	s.mu.Lock()
+	again := s.ended
 	s.ended = true
-	_ = s.emit(s.filter.Flush(nil))
-	_ = s.emit(s.filter.Reset())
+	last := append(s.filter.Flush(nil), s.filter.Reset()...)
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	s.say(last)
+	s.giveBack()
+}
+
+// giveBack makes the terminal's settings what they were.
+func (s *screen) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.isRaw {
 		_ = s.found.Apply(s.in)
 	}
@@ -90,40 +127,62 @@ func (s *screen) restore() {
 // suspend gives the terminal back, stops this process, and takes the terminal
 // again when it is continued. No output is written meanwhile.
 func (s *screen) suspend() {
+	mine := s.awaitTurn()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.emit(s.filter.Reset())
-	if s.isRaw {
-		_ = s.found.Apply(s.in)
+	undo := s.filter.Reset()
+	s.mu.Unlock()
+	if mine {
+		within(stuckAfter, func() { _ = s.emit(undo) })
 	}
-	// The stop is for the thread that calls it: stay on this one.
+	s.giveBack()
+	stop()
+	again := s.take()
+	if !mine {
+		s.say(again)
+		return
+	}
+	within(stuckAfter, func() { _ = s.emit(again) })
+	<-s.turn
+}
+
+// awaitTurn takes the turn, unless what is being written takes too long. Then
+// the stop of the process stops that too.
+func (s *screen) awaitTurn() bool {
+	select {
+	case s.turn <- struct{}{}:
+		return true
+	case <-time.After(stuckAfter):
+		return false
+	}
+}
+
+// stop stops this process. The stop is for the thread that calls it: it stays
+// on this one.
+func stop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = pty.Stop() // if we cannot stop, we go on
-	s.take()
 }
 
 // resume takes the terminal again after a stop that suspend did not make.
-func (s *screen) resume() {
+func (s *screen) resume() { s.say(s.take()) }
+
+// take makes the terminal as the command had it, unless it is so already, and
+// returns what then has to be written. The shell may have changed the
+// settings since: what is found now is what will be restored.
+func (s *screen) take() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.take()
-}
-
-// take makes the terminal as the command had it, unless it is so already. The
-// shell may have changed its settings since: what is found now is what will
-// be restored.
-func (s *screen) take() {
 	if s.ended || !s.isRaw {
-		return
+		return nil
 	}
 	now, err := pty.ReadModes(s.in)
 	if err != nil || now.Equal(now.Raw()) {
-		return
+		return nil
 	}
 	s.found = now
 	_ = now.Raw().Apply(s.in)
-	_ = s.emit(s.filter.Reapply())
+	return s.filter.Reapply()
 }
 
 func (s *screen) dropped() terminal.Counts {

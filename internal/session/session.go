@@ -79,10 +79,11 @@ func (r Result) Status() int {
 // holds what is known.
 func Run(ctx context.Context, opener Opener, o Options) (Result, error) {
 	r := &run{
-		o:      o,
-		done:   make(chan ending, 3),
-		stops:  make(chan struct{}, 1),
-		credit: newCredit(wire.StdinWindow),
+		o:       o,
+		done:    make(chan ending, 3),
+		stops:   make(chan struct{}, 1),
+		sending: make(chan struct{}, 1),
+		credit:  newCredit(wire.StdinWindow),
 	}
 	if o.Grace <= 0 {
 		r.o.Grace = defaultGrace
@@ -96,7 +97,7 @@ func Run(ctx context.Context, opener Opener, o Options) (Result, error) {
 	}
 	defer r.cleanUp()
 	if err := r.begin(opener); err != nil {
-		return r.result(ending{}), err
+		return Result{}, err
 	}
 	end := r.loop(ctx, signals)
 	r.cleanUp()
@@ -115,18 +116,19 @@ func handled() []os.Signal {
 
 // run is one command as the host sees it.
 type run struct {
-	o      Options
-	stream io.ReadWriteCloser
-	w      *wire.Writer
-	screen *screen    // the user's terminal, or nil
-	input  *pty.Input // or nil
-	credit *credit
-	stops  chan struct{} // the command was stopped
-	done   chan ending
-	broken error // the first output that could not be written; receive's own
+	o       Options
+	screen  *screen    // the user's terminal, or nil
+	input   *pty.Input // or nil
+	credit  *credit
+	stops   chan struct{} // the command was stopped
+	sending chan struct{} // holds an element while a frame of send is on its way
+	done    chan ending
+	broken  error // the first output that could not be written; receive's own
 
 	mu       sync.Mutex
-	inputEnd chan struct{} // made when the command has started, closed when nothing reads the input
+	stream   io.ReadWriteCloser // once it is open
+	w        *wire.Writer       // once the command was sent
+	inputEnd chan struct{}      // made when the command has started, closed when nothing reads the input
 	cleaned  bool
 }
 
@@ -163,24 +165,49 @@ func (r *run) prepare() error {
 	return nil
 }
 
-// begin sends the command and starts to read what comes back.
+// begin has the command sent, and what comes back read. It waits for the
+// former, unless the sandbox does not take it.
 func (r *run) begin(opener Opener) error {
 	h := wire.Header{Op: wire.OpExec, Exec: r.o.Command}
 	if err := h.Validate(); err != nil {
 		return bailey.WrapError(bailey.Invalid, "cannot run the command", err, "")
 	}
+	sent := make(chan struct{})
+	r.guard(func() {
+		stream, err := r.open(opener, &h)
+		close(sent)
+		if err != nil {
+			r.done <- ending{err: err}
+			return
+		}
+		r.done <- r.receive(stream)
+	})
+	within(stuckAfter, func() { <-sent })
+	return nil
+}
+
+// open opens the stream and sends the command.
+func (r *run) open(opener Opener, h *wire.Header) (io.Reader, error) {
 	stream, err := opener.Open()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	r.stream, r.w = stream, wire.NewWriter(stream)
-	if err := wire.WriteHeader(stream, &h); errors.Is(err, wire.ErrTooLarge) {
-		return bailey.WrapError(bailey.Invalid, "cannot run the command", err, "pass large data in a file")
+	r.mu.Lock()
+	r.stream = stream
+	late := r.cleaned
+	r.mu.Unlock()
+	if late { // nobody waits for it any more
+		return nil, errors.Join(ErrLost, stream.Close())
+	}
+	if err := wire.WriteHeader(stream, h); errors.Is(err, wire.ErrTooLarge) {
+		return nil, bailey.WrapError(bailey.Invalid, "cannot run the command", err, "pass large data in a file")
 	} else if err != nil {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	r.guard(func() { r.done <- r.receive() })
-	return nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.w = wire.NewWriter(stream)
+	return stream, nil
 }
 
 // guard runs f in a goroutine and makes an ending of its panic, so that the
@@ -200,7 +227,7 @@ func (r *run) guard(f func()) {
 // terminal. It may be called twice.
 func (r *run) cleanUp() {
 	r.mu.Lock()
-	again, inputEnd := r.cleaned, r.inputEnd
+	again, stream, inputEnd := r.cleaned, r.stream, r.inputEnd
 	r.cleaned = true
 	r.mu.Unlock()
 	if again {
@@ -213,11 +240,36 @@ func (r *run) cleanUp() {
 		_ = r.input.Close() // our own pipe
 	}
 	r.credit.close()
-	if r.stream != nil {
-		_ = r.stream.Close() // the other end may be gone
-	}
-	if inputEnd != nil {
-		<-inputEnd
+	within(stuckAfter, func() {
+		if stream != nil {
+			_ = stream.Close() // the other end may be gone
+		}
+		if inputEnd != nil {
+			<-inputEnd
+		}
+	})
+}
+
+// stuckAfter is how long a sandbox may take to take a frame, and a terminal
+// to take a few bytes. Whoever holds one of them up for longer holds up
+// neither our signals nor the end.
+const stuckAfter = 500 * time.Millisecond
+
+// within runs f and waits for it, but not for longer than d; f then goes on
+// until what it waits for is closed. It reports whether f ended.
+func within(d time.Duration, f func()) bool {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -276,8 +328,27 @@ func (r *run) running() bool {
 	return r.inputEnd != nil
 }
 
-// send sends a frame. An error shows as the end of the stream elsewhere.
-func (r *run) send(t wire.Type, payload []byte) { _ = r.w.Send(t, payload) }
+// send sends a frame that the sandbox has to take soon. Otherwise it goes on
+// its way alone, and those that follow are lost until it is taken: a sandbox
+// that reads nothing cannot be told anything. An error shows as the end of
+// the stream elsewhere.
+func (r *run) send(t wire.Type, payload []byte) {
+	r.mu.Lock()
+	w := r.w
+	r.mu.Unlock()
+	if w == nil {
+		return // the sandbox has not even taken the command
+	}
+	select {
+	case r.sending <- struct{}{}:
+	case <-time.After(stuckAfter):
+		return
+	}
+	within(stuckAfter, func() {
+		defer func() { <-r.sending }()
+		_ = w.Send(t, payload)
+	})
+}
 
 func (r *run) resize() {
 	if r.screen == nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+	"unsafe"
 
 	creack "github.com/creack/pty"
 
@@ -126,6 +128,56 @@ func TestA10_TerminalIsRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// full reports whether so much waits at the terminal that it takes no more:
+// most of its 4096 bytes (tty_ioctl(2), TIOCINQ).
+func (p *person) full() bool {
+	var n int32
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, p.tty.Fd(), syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+	return errno == 0 && n > 4000
+}
+
+// TestTerminal_IsRestoredWhateverIsStuck: neither a sandbox that takes nothing
+// nor a terminal that shows nothing keeps a person from ending it.
+func TestTerminal_IsRestoredWhateverIsStuck(t *testing.T) {
+	t.Parallel()
+	fresh := func(p *person, before *pty.Modes) {
+		p.t.Helper()
+		if raw := p.modes(); !raw.Equal(raw.Raw()) {
+			p.t.Error("the terminal was not raw: the test shows nothing")
+		}
+		began := time.Now()
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			p.t.Fatal(err)
+		}
+		if code := p.leaves(); code != 143 {
+			p.t.Errorf("code %d", code)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			p.t.Errorf("it took %v", took)
+		}
+		if !p.modes().Equal(before) {
+			p.t.Error("the settings are not as before")
+		}
+	}
+	t.Run("sandbox", func(t *testing.T) {
+		t.Parallel()
+		p := sitDown(t, role+"=deaf", "/proc/self/exe")
+		before := p.modes()
+		p.sees("up").types("nobody reads this")
+		fresh(p, before)
+	})
+	t.Run("terminal", func(t *testing.T) {
+		t.Parallel()
+		p := atCLI(t, "sh", "-c", "echo up; read x; exec yes")
+		before := p.modes()
+		p.sees("up")
+		p.blind.Store(true)
+		p.types("\r")
+		p.waits("full terminal", p.full)
+		fresh(p, before)
+	})
 }
 
 func TestISO11_AttachedTerminalIsFiltered(t *testing.T) {
