@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -37,6 +38,7 @@ func Pair() (host, sandbox *os.File, err error) {
 // Host is the host's end of a wire.
 type Host struct {
 	session *yamux.Session
+	asking  sync.WaitGroup
 }
 
 // NewHost starts the host's end on conn, which it closes in Close. Everything
@@ -49,8 +51,9 @@ func NewHost(conn io.ReadWriteCloser) (*Host, error) {
 	return &Host{session: s}, nil
 }
 
-// Open opens a stream. It does not wait for the sandbox: what is written
-// before sandboxd runs waits in the socket.
+// Open opens a stream. It does not wait for sandboxd to run: what is written
+// before waits in the socket. When that is full, because the sandbox reads
+// nothing, this and every use of a stream but Read wait until Close.
 func (h *Host) Open() (io.ReadWriteCloser, error) {
 	s, err := h.session.OpenStream()
 	if err != nil {
@@ -67,7 +70,21 @@ func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, OpPing) }
 // later. It returns when they are gone and sandboxd is about to exit.
 func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdown) }
 
+// ask returns by the end of ctx, whatever the sandbox does: when it reads
+// nothing, yamux waits without a bound to open a stream, to write to it and to
+// close it. The question then waits for the answer or for Close.
 func (h *Host) ask(ctx context.Context, op Op) error {
+	answer := make(chan error, 1)
+	h.asking.Go(func() { answer <- h.exchange(ctx, op) })
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (h *Host) exchange(ctx context.Context, op Op) error {
 	s, err := h.Open()
 	if err != nil {
 		return err
@@ -80,8 +97,6 @@ func (h *Host) ask(ctx context.Context, op Op) error {
 	}
 	f, err := NewReader(s, FromSandbox).Next()
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("ask sandboxd: %w", err)
 	case f.Type != Ready:
@@ -103,7 +118,9 @@ func (h *Host) Done() <-chan struct{} { return h.session.CloseChan() }
 
 // Close ends every stream and closes the connection.
 func (h *Host) Close() error {
-	if err := h.session.Close(); err != nil {
+	err := h.session.Close()
+	h.asking.Wait()
+	if err != nil {
 		return fmt.Errorf("close wire: %w", err)
 	}
 	return nil

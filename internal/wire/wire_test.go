@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -313,6 +314,52 @@ func ends(t *testing.T) (*wire.Host, io.ReadWriteCloser) {
 		_ = b.Close()
 	})
 	return host, b
+}
+
+// TestHost_AskEndsWithItsContext: neither a sandbox that answers nothing nor
+// one whose socket is full holds up who asks.
+func TestHost_AskEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for name, fill := range map[string]bool{"silent": false, "full": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b, err := wire.Pair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			if fill {
+				if err := a.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+					t.Fatal(err)
+				}
+				for err == nil {
+					_, err = a.Write(make([]byte, 4096))
+				}
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatal(err)
+				}
+				if err := a.SetWriteDeadline(time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			host, err := wire.NewHost(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- errors.Join(host.Shutdown(ctx), host.Close()) }()
+			select {
+			case err := <-done:
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("it waits for the sandbox")
+			}
+		})
+	}
 }
 
 func TestHost_OpensStreamsBeforeTheSandboxRuns(t *testing.T) {
