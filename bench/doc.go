@@ -6,5 +6,6 @@
 //
 // The contenders take turns in every round, in random order, so that whatever
 // else the machine does falls on all of them. It prints medians and ratios and
-// judges nothing: a contender that fails is an error, a slow one is not.
+// judges nothing: what cannot be measured is named, in the report and by the
+// exit code; a slow contender is none of its business.
 package main

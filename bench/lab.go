@@ -68,14 +68,12 @@ type running struct {
 	once sync.Once
 }
 
-// startRunning starts a sandbox with a network and waits until its command
-// has said a word. The command ends at the end of its input.
-func (l *lab) startRunning(ctx context.Context) (*running, error) {
+// startRunning starts a sandbox and waits until its command has said a word.
+// The command ends at the end of its input.
+func (l *lab) startRunning(ctx context.Context, flags ...string) (*running, error) {
 	r := &running{name: fmt.Sprintf("bench-%d", os.Getpid())}
-	r.cmd = l.command(ctx, contender{
-		argv: []string{l.bailey, "run", "--quiet", "--allow", "example.com", "--name", r.name, "--", "sh", "-c", "echo ready; cat"},
-		dir:  l.work,
-	})
+	argv := append([]string{l.bailey, "run", "--quiet", "--name", r.name}, flags...)
+	r.cmd = l.command(ctx, contender{argv: append(argv, "--", "sh", "-c", "echo ready; cat"), dir: l.work})
 	in, err := r.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

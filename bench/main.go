@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,7 +31,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 20, "rounds: runs of each contender")
 	flag.IntVar(&o.parallel, "parallel", 100, "how many to start at once; 0 for none")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object")
-	flag.BoolVar(&o.docker, "docker", true, "compare with docker, where this user may start it")
+	flag.BoolVar(&o.docker, "docker", os.Geteuid() == 0, "compare with docker (wants root)")
 	flag.StringVar(&o.as, "as", "", "run the contenders as this user (wants root)")
 	flag.StringVar(&o.bailey, "bailey", "bin/bailey", "the program to measure")
 	flag.StringVar(&o.runsc, "runsc", ".cache/bin/runsc", "where to build gVisor's own command line")
@@ -52,21 +51,24 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer lab.close()
-	report := report{Machine: machine(lab), Rounds: o.n, Skipped: map[string]string{}}
-	contenders := lab.contenders(ctx, report.Skipped)
+	report := report{Machine: machine(lab), Rounds: o.n, Missing: map[string]string{}}
+	contenders := lab.contenders(ctx, report.Missing)
 
-	running, err := lab.startRunning(ctx)
+	running, err := lab.weigh(ctx, &report)
 	if err != nil {
 		return err
 	}
 	defer running.stop()
-	report.Memory = running.memory(lab.bailey)
 	contenders = append(contenders, contender{name: caseExec, argv: []string{lab.bailey, "exec", running.name, "--", "true"}, dir: lab.work})
 
 	if err := lab.rounds(ctx, contenders, o.n); err != nil {
 		return err
 	}
 	for _, c := range contenders {
+		if c.err != nil {
+			report.Missing[c.name] = c.err.Error()
+			continue
+		}
 		report.Cases = append(report.Cases, summarize(c.name, c.ms))
 	}
 	report.Ratios = ratios(report.Cases)
@@ -74,16 +76,36 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if o.parallel > 0 {
 		report.AtOnce = lab.atOnce(ctx, o.parallel)
 	}
-	if o.json {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(report)
+	return report.tell(out, o.json)
+}
+
+// weigh measures the memory of a sandbox without a network and of one with
+// one, and returns the latter.
+func (l *lab) weigh(ctx context.Context, report *report) (*running, error) {
+	for _, c := range []struct {
+		name  string
+		flags []string
+	}{
+		{caseNone, []string{"--net", "none"}},
+		{caseAirlock, []string{"--allow", "example.com"}},
+	} {
+		r, err := l.startRunning(ctx, c.flags...)
+		if err != nil {
+			return nil, err
+		}
+		m, err := r.memory(l.bailey)
+		if err != nil {
+			report.Missing["memory of "+c.name] = err.Error()
+		} else {
+			m.Name = c.name
+			report.Memory = append(report.Memory, m)
+		}
+		if c.name == caseAirlock {
+			return r, nil
+		}
+		r.stop()
 	}
-	report.print(out)
-	if report.AtOnce.Failed > 0 {
-		return fmt.Errorf("%d of %d started at once failed: %s", report.AtOnce.Failed, o.parallel, report.AtOnce.Error)
-	}
-	return nil
+	return nil, errors.New("no sandbox was started")
 }
 
 // The cases that ratios name.
@@ -106,6 +128,7 @@ type contender struct {
 	dir  string
 	root bool      // as the caller even with -as
 	ms   []float64 // start to exit of each run
+	err  error     // of the first run that failed; there is no other after it
 }
 
 // lab is the folder, the programs and the identity that all contenders share.
@@ -188,8 +211,8 @@ func (l *lab) close() {
 	}
 }
 
-// contenders returns who takes part, and says of the rest why not.
-func (l *lab) contenders(ctx context.Context, skipped map[string]string) []contender {
+// contenders returns who takes part, and says of those who cannot why not.
+func (l *lab) contenders(ctx context.Context, missing map[string]string) []contender {
 	bailey := func(name string, flags ...string) contender {
 		argv := append([]string{l.bailey, "run", "--quiet"}, flags...)
 		return contender{name: name, argv: append(argv, "--", "true"), dir: l.work}
@@ -212,15 +235,14 @@ func (l *lab) contenders(ctx context.Context, skipped map[string]string) []conte
 			"--bind", l.work, l.work, "--chdir", l.work, "true",
 		}, dir: l.work})
 	} else {
-		skipped[caseBwrap] = "bwrap is not installed"
+		missing[caseBwrap] = "bwrap is not installed"
 	}
 	if !l.wantDock {
-		skipped[caseDocker] = "not asked for"
 		return all
 	}
 	d, err := startDocker(ctx, l.dir, l.runsc)
 	if err != nil {
-		skipped[caseDocker] = err.Error()
+		missing[caseDocker] = err.Error()
 		return all
 	}
 	l.docker = d
@@ -228,16 +250,19 @@ func (l *lab) contenders(ctx context.Context, skipped map[string]string) []conte
 }
 
 // rounds runs each contender once to warm up and then n times, taking turns in
-// random order, and keeps the times.
+// random order, and keeps the times. One that fails is left out from then on.
 func (l *lab) rounds(ctx context.Context, contenders []contender, n int) error {
 	for i := -1; i < n; i++ {
 		for _, j := range rand.Perm(len(contenders)) {
 			c := &contenders[j]
-			ms, err := l.time(ctx, *c)
-			if err != nil {
-				return err
+			if c.err != nil {
+				continue
 			}
-			if i >= 0 {
+			ms, err := l.time(ctx, *c)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if c.err = err; err == nil && i >= 0 {
 				c.ms = append(c.ms, ms)
 			}
 		}

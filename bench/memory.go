@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // memory is what a running sandbox weighs on the host.
 type memory struct {
+	Name      string    `json:"name"`
 	OursMB    float64   `json:"ours_pss_mb"`   // bailey's own processes
 	GvisorMB  float64   `json:"gvisor_pss_mb"` // sentry, gofer, runsc and what runs in them
 	Processes []process `json:"processes"`
@@ -27,7 +31,7 @@ type process struct {
 
 // memory weighs the sandbox's processes: the started one, its descendants,
 // and whatever else runs the same program and is not below another start.
-func (r *running) memory(bailey string) memory {
+func (r *running) memory(bailey string) (memory, error) {
 	all := processes()
 	in := map[int]bool{r.cmd.Process.Pid: true}
 	for changed := true; changed; {
@@ -44,8 +48,15 @@ func (r *running) memory(bailey string) memory {
 		if !ok {
 			continue
 		}
-		p.PSSMB, p.Gvisor = pss(pid), isGvisor(all, p)
-		if p.Gvisor {
+		var err error
+		p.PSSMB, err = pss(filepath.Join("/proc", strconv.Itoa(pid)))
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return m, fmt.Errorf("weigh %q: %w", p.Name, err)
+		}
+		if p.Gvisor = isGvisor(all, p); p.Gvisor {
 			m.GvisorMB += p.PSSMB
 		} else {
 			m.OursMB += p.PSSMB
@@ -53,7 +64,10 @@ func (r *running) memory(bailey string) memory {
 		m.Processes = append(m.Processes, p)
 	}
 	slices.SortFunc(m.Processes, func(a, b process) int { return a.PID - b.PID })
-	return m
+	if m.OursMB == 0 || m.GvisorMB == 0 {
+		return m, errors.New("the sandbox's processes were not found")
+	}
+	return m, nil
 }
 
 func processes() map[int]process {
@@ -117,20 +131,18 @@ func sameProgram(pid int, bailey string) bool {
 	return err == nil && exe == bailey
 }
 
-func pss(pid int) float64 {
-	rollup, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+// pss reads what a process, given by its folder in /proc, weighs, in MB.
+func pss(dir string) (float64, error) {
+	rollup, err := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	for line := range strings.SplitSeq(string(rollup), "\n") {
 		fields := strings.Fields(line)
 		if len(fields) == 3 && fields[0] == "Pss:" {
 			kb, err := strconv.ParseFloat(fields[1], 64)
-			if err != nil {
-				return 0
-			}
-			return kb / 1024
+			return kb / 1024, err
 		}
 	}
-	return 0
+	return 0, errors.New("smaps_rollup has no line Pss")
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,9 +20,30 @@ type report struct {
 	Rounds  int               `json:"rounds"`
 	Cases   []summary         `json:"cases"`
 	Ratios  []ratio           `json:"ratios"`
-	Memory  memory            `json:"memory"`
+	Memory  []memory          `json:"memory"`
 	AtOnce  atOnce            `json:"at_once"`
-	Skipped map[string]string `json:"skipped"`
+	Missing map[string]string `json:"missing"` // what could not be measured, and why
+}
+
+// tell prints the report, and returns an error when something is missing.
+func (r report) tell(out io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		r.print(out)
+	}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
+		problems = append(problems, fmt.Errorf("not measured: %s: %s", name, r.Missing[name]))
+	}
+	if r.AtOnce.Failed > 0 {
+		problems = append(problems, fmt.Errorf("%d of %d started at once failed: %s", r.AtOnce.Failed, r.AtOnce.Started, r.AtOnce.Error))
+	}
+	return errors.Join(problems...)
 }
 
 // summary is one contender's times, in milliseconds.
@@ -87,18 +110,20 @@ func (r report) print(out io.Writer) {
 	for _, c := range r.Cases {
 		_, _ = fmt.Fprintf(out, "%-44s %8.1f %8.1f %8.1f\n", c.Name, c.Median, c.Min, c.P95)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
-		_, _ = fmt.Fprintf(out, "%-44s skipped: %s\n", name, r.Skipped[name])
+	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
+		_, _ = fmt.Fprintf(out, "%-44s not measured: %s\n", name, r.Missing[name])
 	}
 	_, _ = fmt.Fprintln(out, "\nratios of medians")
 	for _, x := range r.Ratios {
 		_, _ = fmt.Fprintf(out, "%-84s %5.2f  (goal: at most %.2f)\n", x.What, x.Ratio, x.Goal)
 	}
-	_, _ = fmt.Fprintf(out, "\nmemory of a running sandbox with a network (PSS): bailey's processes %.1f MB (goal: at most 60), gVisor's %.1f MB\n",
-		r.Memory.OursMB, r.Memory.GvisorMB)
-	for _, p := range r.Memory.Processes {
-		if !p.Gvisor {
-			_, _ = fmt.Fprintf(out, "  %8.1f MB  %s\n", p.PSSMB, p.Name)
+	for _, m := range r.Memory {
+		_, _ = fmt.Fprintf(out, "\nmemory while it runs, %s (PSS): bailey's processes %.1f MB (goal: at most 60), gVisor's %.1f MB\n",
+			m.Name, m.OursMB, m.GvisorMB)
+		for _, p := range m.Processes {
+			if !p.Gvisor {
+				_, _ = fmt.Fprintf(out, "  %8.1f MB  %s\n", p.PSSMB, p.Name)
+			}
 		}
 	}
 	if r.AtOnce.Started > 0 {
