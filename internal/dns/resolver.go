@@ -31,6 +31,7 @@ const (
 // see the same addresses. It is safe for concurrent use.
 type HostResolver struct {
 	now   func() time.Time
+	begin func() (context.Context, context.CancelFunc) // of a question to the servers
 	slots chan struct{}
 
 	mu    sync.Mutex
@@ -46,9 +47,15 @@ type lookup struct {
 	until time.Time
 }
 
-// NewHostResolver makes a resolver with its own cache.
-func NewHostResolver(now func() time.Time) *HostResolver {
-	return &HostResolver{now: now, slots: make(chan struct{}, maxLookups), names: map[string]*lookup{}}
+// NewHostResolver makes a resolver with its own cache. What it is asking when
+// ctx ends, ends too.
+func NewHostResolver(ctx context.Context, now func() time.Time) *HostResolver {
+	return &HostResolver{
+		now:   now,
+		begin: func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, lookupTimeout) },
+		slots: make(chan struct{}, maxLookups),
+		names: map[string]*lookup{},
+	}
 }
 
 // Lookup returns the IPv4 addresses of a normalised name: at least one, in
@@ -58,7 +65,7 @@ func NewHostResolver(now func() time.Time) *HostResolver {
 func (r *HostResolver) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	l, mine := r.join(name)
 	if mine {
-		r.ask(ctx, name, l)
+		r.ask(name, l)
 	}
 	select {
 	case <-l.done:
@@ -107,10 +114,10 @@ func (r *HostResolver) evict() {
 }
 
 // ask puts the question for everybody who waits, so it does not end with the
-// caller who happened to be first.
-func (r *HostResolver) ask(ctx context.Context, name string, l *lookup) {
+// caller who happened to be first, but with the resolver.
+func (r *HostResolver) ask(name string, l *lookup) {
 	defer close(l.done)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+	ctx, cancel := r.begin()
 	defer cancel()
 	select {
 	case r.slots <- struct{}{}:

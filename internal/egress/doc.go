@@ -12,7 +12,8 @@
 // strictly and rebuilt. What is not understood does not pass.
 //
 // A denied HTTP request is answered 403 with the reason; every other denied
-// connection is reset. Each connection leaves one event, at its end.
+// connection is reset. Each connection leaves one event, at its end; one that
+// was used well before a request was refused leaves two, one for each part.
 //
 // The package creates no listener, knows no rule and holds no secret. Its
 // caller is internal/app/proxy.

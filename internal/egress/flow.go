@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
@@ -17,9 +16,8 @@ import (
 // flow is one connection of the sandbox: what was read of it, what was
 // decided and what became of it. One goroutine owns it, but for the counters.
 type flow struct {
-	p       *Proxy
-	down    *net.TCPConn // the sandbox's side
-	started time.Time
+	p    *Proxy
+	down *net.TCPConn // the sandbox's side
 
 	dest netip.AddrPort // where the sandbox sent it: a port, a literal, a key for pins
 	head []byte         // read from down and not yet passed on
@@ -185,7 +183,7 @@ func (f *flow) finish() {
 		ev.Time = f.p.cfg.Now()
 		ev.Type = bailey.EventError
 		ev.Sandbox = f.p.cfg.Sandbox
-		ev.Message = fmt.Sprintf("bug: a connection made the proxy panic: %v", v)
+		ev.Message = fmt.Sprintf("bug: a connection made the proxy panic: %s", printable(fmt.Sprint(v)))
 		f.p.cfg.Recorder.Record(ev)
 	}
 	if f.kept {

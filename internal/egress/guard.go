@@ -56,8 +56,12 @@ type badRequestError struct{ reason, detail string }
 func (b *badRequestError) Error() string { return b.detail }
 
 // standIn is what net/http gets for a head that was refused: the handler then
-// answers by the reason and never looks at it.
-const standIn = "GET / HTTP/1.1\r\nHost: invalid\r\nConnection: close\r\n\r\n"
+// answers by the reason and never looks at it, but for the host, as net/http
+// reads ahead: a refusal is that of the last request, not of the one before.
+const (
+	standIn     = "GET / HTTP/1.1\r\nHost: " + standInHost + "\r\nConnection: close\r\n\r\n"
+	standInHost = "invalid" // RFC 6761 §6.4: nobody's
+)
 
 // Read passes on judged bytes.
 func (g *guard) Read(b []byte) (int, error) {

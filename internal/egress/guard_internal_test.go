@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -190,12 +192,58 @@ func TestClassify(t *testing.T) {
 		"PRI * HTTP/2.0\r\n":              {kindHTTP, true},
 		strings.Repeat("a", 8000):         {kindUnclear, false},
 		strings.Repeat("a", 9000):         {kindUnclear, true},
+		strings.Repeat("\r\n", 4000):      {kindUnclear, false},
+		strings.Repeat("\r\n", 5000):      {kindUnclear, true}, // empty lines without end
 		"GET /\tx HTTP/1.1":               {kindHTTP, true},
 		"GET /\x80 HTTP/1.1\n":            {kindHTTP, true},
 		"\x80\x2e\x01\x00\x02":            {kindRaw, true}, // SSLv2
 	} {
 		if k, sure := classify([]byte(in)); k != want.kind || sure != want.sure {
 			t.Errorf("classify(%.40q) = %d, %v; want %d, %v", in, k, sure, want.kind, want.sure)
+		}
+	}
+}
+
+// A client that speaks while it is still waited for whether the server does is
+// read on: the end of that wait does not end the next one.
+func TestAwaitEither_LeavesNoDeadline(t *testing.T) {
+	t.Parallel()
+	p := New(Config{Now: time.Now})
+	for i := range 1500 { // the order that was wrong shows in one of some hundred
+		down, client := tcpPair(t)
+		up, _ := tcpPair(t)
+		f := &flow{p: p, down: down}
+		_, _ = client.Write([]byte("a"))
+		if said, first := f.awaitEither(up); len(said) > 0 || !first {
+			t.Fatalf("%q, %v", said, first)
+		}
+		_, _ = client.Write([]byte("b"))
+		if err := f.readMore(time.Now().Add(10 * time.Second)); err != nil || string(f.head) != "ab" {
+			t.Fatalf("round %d: read %q, %v", i, f.head, err)
+		}
+		_, _ = client.Write([]byte("c"))
+		if n, err := down.Read(make([]byte, 9)); n != 1 || err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+}
+
+// net/http reads ahead, so that a head may be refused while the request before
+// it is served: that one is judged for itself.
+func TestExchange_ABadHeadIsNotTheRequestBefore(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{"a.test": policy.ReasonModeNone, standInHost: policy.ReasonBadRequest} {
+		down, _ := tcpPair(t)
+		f := &flow{p: New(Config{Now: time.Now}), down: down, dest: netip.MustParseAddrPort("11.0.0.10:80")}
+		e := &exchange{f: f, guard: &guard{Conn: down}}
+		e.guard.badHead.Store(&badRequestError{policy.ReasonBadRequest, "the next one"})
+		w := httptest.NewRecorder()
+		e.serve(w, httptest.NewRequest(http.MethodGet, "http://"+host+"/", nil))
+		if got := w.Header().Get("X-Bailey-Reason"); got != want {
+			t.Errorf("Host %s: %s, want %s: %s", host, got, want, w.Body)
+		}
+		if named := strings.Contains(w.Body.String(), "GET "+host); named != (host != standInHost) {
+			t.Errorf("Host %s: %s", host, w.Body)
 		}
 	}
 }

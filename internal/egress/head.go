@@ -14,6 +14,7 @@ import (
 
 const (
 	maxFields        = 200
+	maxMethod        = 32 // bytes; the longest registered one has 17
 	reasonBadRequest = policy.ReasonBadRequest
 )
 
@@ -76,7 +77,7 @@ func parseRequestLine(line string) (method, target, proto string, err error) {
 	method, rest, ok := strings.Cut(line, " ")
 	target, proto, ok2 := strings.Cut(rest, " ")
 	switch {
-	case !ok || !ok2 || !isToken(method):
+	case !ok || !ok2 || !isToken(method) || len(method) > maxMethod:
 		return "", "", "", malformed("the request line is not METHOD TARGET VERSION")
 	case proto != "HTTP/1.1" && proto != "HTTP/1.0":
 		return "", "", "", malformed("%q is not HTTP/1.1", printable(proto))
@@ -110,7 +111,7 @@ func parseFields(lines []string) (map[string][]string, error) {
 		}
 		for i := range len(value) {
 			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-				return nil, malformed("the header field %s holds a control byte", name)
+				return nil, malformed("the header field %s holds a control byte", printable(name))
 			}
 		}
 		key := textproto.CanonicalMIMEHeaderKey(name)

@@ -97,7 +97,7 @@ func (e *exchange) settle() {
 
 // serve judges each request and passes it on.
 func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
-	if bad := e.guard.badHead.Load(); bad != nil {
+	if bad := e.refusedHead(r); bad != nil {
 		e.f.refuse(bad.reason, bad.detail)
 		e.explain(w, r, http.StatusBadRequest)
 		return
@@ -131,11 +131,19 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	e.proxy.ServeHTTP(w, r)
 }
 
+// refusedHead returns why the guard refused this request, or nil.
+func (e *exchange) refusedHead(r *http.Request) *badRequestError {
+	if r.Host != standInHost {
+		return nil
+	}
+	return e.guard.badHead.Load()
+}
+
 // begin gives the connection its identity.
 func (e *exchange) begin(r *http.Request, host string) bool {
 	f := e.f
 	f.host = host
-	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+	if a, err := netip.ParseAddr(host); err == nil {
 		f.host = ""
 		if a != f.dest.Addr() {
 			f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection to %s asks for the host %s", f.dest.Addr(), a))
@@ -160,7 +168,7 @@ func (e *exchange) hostOf(r *http.Request) (string, bool) {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		port := host[i+1:]
 		host = host[:i]
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n != uint64(e.f.dest.Port()) || port[0] == '+' {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n != uint64(e.f.dest.Port()) {
 			e.f.host = printable(r.Host)
 			e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("Host %q has another port than the connection, which is to port %d", printable(r.Host), e.f.dest.Port()))
 			return "", false
@@ -240,7 +248,7 @@ func (e *exchange) explain(w http.ResponseWriter, r *http.Request, status int) {
 		verb = "could not pass on"
 	}
 	what := "this request"
-	if e.guard.badHead.Load() == nil {
+	if e.refusedHead(r) == nil {
 		what = fmt.Sprintf("%s %s (port %d)", r.Method, printable(r.Host), e.f.dest.Port())
 	}
 	//nolint:gosec // text/plain, and what the client sent is quoted

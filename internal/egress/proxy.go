@@ -28,8 +28,7 @@ type Recorder interface {
 	Record(ev bailey.Event)
 }
 
-// Config is what a Proxy needs: every field but MaxConns and IdleTimeout,
-// whose zero is the default.
+// Config is what a Proxy needs: every field.
 type Config struct {
 	Sandbox  bailey.SandboxID
 	Policy   policy.Policy
@@ -42,19 +41,17 @@ type Config struct {
 	OriginalDst func(*net.TCPConn) (netip.AddrPort, error)
 	// HostAddress reports whether an address belongs to this machine.
 	HostAddress func(netip.Addr) bool
-
-	MaxConns    int           // at once; 512
-	IdleTimeout time.Duration // without a byte in either direction; 30 minutes
 }
 
-// Times a connection has. They bound what a silent or slow peer can hold.
+// Bounds of a sandbox and times of a connection: what a silent or slow peer
+// can hold.
 const (
 	sniffTimeout  = 5 * time.Second        // to say which host is meant
 	silenceWait   = 300 * time.Millisecond // before a server is given the first word
 	dialTimeout   = 10 * time.Second       // an address
-	defaultIdle   = 30 * time.Minute
-	defaultConns  = 512
-	maxDials      = 4 // addresses of one name
+	idleTimeout   = 30 * time.Minute       // without a byte in either direction
+	maxConns      = 512                    // at once
+	maxDials      = 4                      // addresses of one name
 	keepAliveIdle = time.Minute
 )
 
@@ -66,13 +63,7 @@ type Proxy struct {
 
 // New makes a Proxy; nothing runs until Run.
 func New(cfg Config) *Proxy {
-	if cfg.MaxConns <= 0 {
-		cfg.MaxConns = defaultConns
-	}
-	if cfg.IdleTimeout <= 0 {
-		cfg.IdleTimeout = defaultIdle
-	}
-	return &Proxy{cfg: cfg, slots: make(chan struct{}, cfg.MaxConns)}
+	return &Proxy{cfg: cfg, slots: make(chan struct{}, maxConns)}
 }
 
 // Run serves a listener until ctx ends, then resets every connection, waits
@@ -114,7 +105,7 @@ func (p *Proxy) Run(ctx context.Context, ln *net.TCPListener) error {
 
 // serve takes one connection from its first byte to its event.
 func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
-	f := &flow{p: p, down: c, started: p.cfg.Now()}
+	f := &flow{p: p, down: c}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { reset(c) })
@@ -125,7 +116,7 @@ func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
 
 // turnAway refuses a connection beyond the cap.
 func (p *Proxy) turnAway(c *net.TCPConn) {
-	f := &flow{p: p, down: c, started: p.cfg.Now(), protocol: policy.ProtocolTCP}
+	f := &flow{p: p, down: c, protocol: policy.ProtocolTCP}
 	if dest, err := p.cfg.OriginalDst(c); err == nil {
 		f.dest = dest
 	}

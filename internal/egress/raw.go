@@ -60,14 +60,14 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 // awaitEither waits until one side has spoken or ended. It returns what the
 // server said; what the client said is in f.head.
 func (f *flow) awaitEither(up *net.TCPConn) (greeting []byte, clientFirst bool) {
-	until := f.p.cfg.Now().Add(f.p.cfg.IdleTimeout)
+	until := f.p.cfg.Now().Add(idleTimeout)
 	_ = up.SetReadDeadline(until)
 	server := make(chan []byte, 1)
 	go func() {
 		buf := make([]byte, 4096)
-		n, _ := up.Read(buf) // an end or an error comes again in relay
+		n, _ := up.Read(buf)               // an end or an error comes again in relay
+		_ = f.down.SetReadDeadline(past()) // first: whoever takes the bytes lifts the deadline
 		server <- buf[:n]
-		_ = f.down.SetReadDeadline(past())
 	}()
 	_ = f.readMore(until)
 	_ = up.SetReadDeadline(past())

@@ -114,7 +114,7 @@ func classify(head []byte) (k kind, sure bool) {
 	case end >= 0:
 		return kindRaw, true
 	}
-	return kindUnclear, len(line) > maxFirstLine
+	return kindUnclear, len(head) > maxFirstLine // empty lines before it count
 }
 
 // isText reports whether a line could be of HTTP: printable bytes, and those

@@ -88,7 +88,7 @@ func refuseSpecial(_, address string, _ syscall.RawConn) error {
 // without any byte.
 func (f *flow) relay(up *net.TCPConn) {
 	if len(f.head) > 0 {
-		_ = up.SetWriteDeadline(f.p.cfg.Now().Add(f.p.cfg.IdleTimeout))
+		_ = up.SetWriteDeadline(f.p.cfg.Now().Add(idleTimeout))
 		n, err := up.Write(f.head)
 		f.out.Add(int64(n))
 		f.head = nil
@@ -97,7 +97,7 @@ func (f *flow) relay(up *net.TCPConn) {
 			return
 		}
 	}
-	r := &relay{idle: f.p.cfg.IdleTimeout, now: f.p.cfg.Now}
+	r := &relay{idle: idleTimeout, now: f.p.cfg.Now}
 	r.last.Store(r.now().UnixNano())
 	var both sync.WaitGroup
 	var upOK, downOK bool

@@ -21,7 +21,6 @@ const (
 
 // Settings is what the role has to know. The zero value is not valid.
 type Settings struct {
-	Sandbox  bailey.SandboxID `json:"sandbox"`
-	Policy   policy.Policy    `json:"policy"`
-	MaxConns int              `json:"max_conns,omitempty"` // at once; 0 is the default of egress
+	Sandbox bailey.SandboxID `json:"sandbox"`
+	Policy  policy.Policy    `json:"policy"`
 }

@@ -532,6 +532,64 @@ func TestDNS(t *testing.T) {
 	})
 }
 
+// The end of the sandbox does not wait for a name server that does not answer
+// (the lab checks how long it takes).
+func TestDNS_TheEndDoesNotWait(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "hang.test"))
+	question, err := new(mdns.Msg).SetQuestion("hang.test.", mdns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.dial("udp4", "192.0.0.1:53").Write(question); err != nil {
+		t.Fatal(err)
+	}
+	l.await("the question at the server", func() bool { return slices.Contains(l.asked, "hang.test A") })
+}
+
+// Whatever a sandbox sends, its record is a short line (the lab checks each):
+// one that is too long to read would be a denial that nobody sees. An
+// ampersand takes six bytes in JSON.
+func TestEvents_AreShort(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "allow.test"))
+	long := strings.Repeat("&", 60000)
+	const host = "Host: allow.test\r\n"
+	for what, text := range map[string]string{
+		"method":       long[:7000] + " / HTTP/1.1\r\n" + host + "\r\n",
+		"target":       "GET /" + long[:7000] + "# HTTP/1.1\r\n" + host + "\r\n",
+		"version":      "GET / HTTP/1.1" + long + "\r\n" + host + "\r\n",
+		"field's name": "GET / HTTP/1.1\r\n" + host + long + ": \x01\r\n\r\n",
+		"field":        "GET / HTTP/1.1\r\n" + host + "X: \x01" + long + "\r\n\r\n",
+		"host":         "GET / HTTP/1.1\r\nHost: " + strings.Repeat("%", 60000) + "\r\n\r\n",
+		"port":         "GET / HTTP/1.1\r\nHost: allow.test:" + strings.Repeat("*", 60000) + "\r\n\r\n",
+		"later method": "GET / HTTP/1.1\r\n" + host + "\r\n" + long + " / HTTP/1.1\r\n" + host + "\r\n",
+	} {
+		got, err := l.say(allowed+":80", text)
+		if !strings.Contains(got, "HTTP/1.1 400 ") || len(got) > maxEvent {
+			t.Errorf("%s: %.300q, %v", what, got, err)
+		}
+	}
+	for _, name := range []string{strings.Repeat("&", 60000), strings.Repeat("\x00", 250)} {
+		c := l.dial("tcp4", allowed+":443")
+		_, _ = c.Write(clientHello(t, name, nil))
+		if b, err := io.ReadAll(c); !isReset(err) {
+			t.Errorf("server name: %q, %v", b, err)
+		}
+	}
+	l.lookup("udp", "192.0.0.1:53", strings.Repeat(strings.Repeat("\\&", 61)+".", 4), mdns.TypeA)
+	l.await("ten refusals", func() bool {
+		n := 0
+		for _, ev := range l.events {
+			if ev.Verdict == "deny" && ev.Protocol != "dns" {
+				n++
+			}
+		}
+		return n >= 10
+	})
+	l.event("name", func(ev bailey.Event) bool { return ev.Protocol == "dns" && ev.Reason == policy.ReasonInvalidName })
+}
+
 // A connection beyond the cap is refused, and others go on.
 func TestConnectionCap(t *testing.T) {
 	t.Parallel()

@@ -339,6 +339,11 @@ func (l *lab) dns() {
 		q := r.Question[0]
 		name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 		l.asked = append(l.asked, name+" "+mdns.TypeToString[q.Qtype])
+		l.change.Broadcast()
+		if name == "hang.test" {
+			l.mu.Unlock()
+			return
+		}
 		owner := q.Name
 		for len(l.zone[name]) == 1 && strings.HasPrefix(l.zone[name][0], "=") {
 			target := l.zone[name][0][1:]
@@ -431,7 +436,7 @@ func (l *lab) command() *exec.Cmd {
 		l.t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{
-		"resolv.conf": []byte("nameserver " + resolver + "\nsearch evil.test\noptions timeout:2 attempts:1\n"),
+		"resolv.conf": []byte("nameserver " + resolver + "\nsearch evil.test\noptions timeout:30 attempts:1\n"),
 		"hosts":       []byte("127.0.0.1 localhost\n" + l.hosts), "role": exe,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
@@ -449,6 +454,10 @@ func (l *lab) command() *exec.Cmd {
 	return cmd
 }
 
+// endTime is how long the role may take to end: less than a look-up may, which
+// must not be waited for.
+const endTime = 5 * time.Second
+
 // end closes the peer socket, which is how a run ends, and expects the role
 // to end in order.
 func (l *lab) end(collected chan struct{}) {
@@ -460,7 +469,7 @@ func (l *lab) end(collected chan struct{}) {
 		if err != nil {
 			l.t.Errorf("the proxy ended with %v: %s", err, l.stderr)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(endTime):
 		l.t.Error("the proxy outlives its peer")
 		_ = l.cmd.Process.Kill()
 		<-done
@@ -487,12 +496,23 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
+// maxEvent is more than any event needs, whatever a sandbox sends, and far
+// below what bailey run takes for one.
+const maxEvent = 8 << 10
+
 func (l *lab) collect(r io.Reader) {
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		if len(line) > maxEvent {
+			l.t.Errorf("an event of %d bytes: %.200q", len(line), line)
+		}
 		var ev bailey.Event
-		if err := json.Unmarshal(lines.Bytes(), &ev); err != nil {
-			l.t.Errorf("event %q: %v", lines.Text(), err)
+		if err := json.Unmarshal(line, &ev); err != nil {
+			l.t.Errorf("event %.200q: %v", line, err)
 			continue
 		}
 		l.mu.Lock()
@@ -505,17 +525,29 @@ func (l *lab) collect(r io.Reader) {
 // event waits for an event that fits.
 func (l *lab) event(what string, fits func(bailey.Event) bool) bailey.Event {
 	l.t.Helper()
+	var found bailey.Event
+	l.await("event: "+what, func() bool {
+		i := slices.IndexFunc(l.events, fits)
+		if i >= 0 {
+			found = l.events[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// await waits until something of what the lab notes is so. It holds mu while
+// it asks.
+func (l *lab) await(what string, so func() bool) {
+	l.t.Helper()
 	deadline := time.AfterFunc(30*time.Second, func() { l.change.Broadcast() })
 	defer deadline.Stop()
 	until := time.Now().Add(30 * time.Second)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for {
-		if i := slices.IndexFunc(l.events, fits); i >= 0 {
-			return l.events[i]
-		}
+	for !so() {
 		if time.Now().After(until) {
-			l.t.Fatalf("no event: %s", what)
+			l.t.Fatalf("not seen: %s", what)
 		}
 		l.change.Wait()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/dns"
 	"github.com/bailey-dev/bailey/internal/egress"
+	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
@@ -36,9 +37,9 @@ func Main(args []string) int {
 	defer stop()
 	now := time.Now // the clock of the process
 	err := serve(ctx, now, files{
-		settings: os.NewFile(FDSettings, "settings"),
-		peer:     os.NewFile(FDPeer, "peer"),
-		events:   os.NewFile(FDEvents, "events"),
+		settings: os.NewFile(gate.FDSettings, "settings"),
+		peer:     os.NewFile(gate.FDPeer, "peer"),
+		events:   os.NewFile(gate.FDEvents, "events"),
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bailey proxy: %v\n", err)
@@ -50,8 +51,20 @@ func Main(args []string) int {
 // files are the descriptors of the role.
 type files struct{ settings, peer, events *os.File }
 
-// serve is Main with its descriptors named.
+// serve is Main with its descriptors named. Someone who stops reading our
+// events must not be a signal's death (SIGPIPE kills on descriptors 1 and 2
+// only, os/signal), and the role passes nothing on to a child.
 func serve(ctx context.Context, now func() time.Time, fds files) error {
+	j := &journal{now: now, out: fds.events}
+	defer j.flush()
+	err := confineAndServe(ctx, j, fds)
+	if err != nil {
+		j.say(bailey.EventError, err.Error())
+	}
+	return err
+}
+
+func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	if err := harden.Process(); err != nil {
 		return err
 	}
@@ -59,25 +72,15 @@ func serve(ctx context.Context, now func() time.Time, fds files) error {
 	if err := errors.Join(err, fds.settings.Close()); err != nil {
 		return err
 	}
-	// Someone who stops reading our events must not be a signal's death
-	// (SIGPIPE kills on descriptors 1 and 2 only, os/signal), and the role
-	// passes nothing on to a child.
-	j := &journal{sandbox: settings.Sandbox, now: now, out: fds.events}
-	defer j.flush()
+	j.sandbox = settings.Sandbox
 	if err := confine(j); err != nil {
-		j.say(bailey.EventError, err.Error())
 		return err
 	}
 	listeners, err := fdpass.ReceiveListeners(fds.peer)
 	if err != nil {
-		j.say(bailey.EventError, err.Error())
 		return err
 	}
-	if err := serveListeners(ctx, settings, j, listeners, fds.peer); err != nil {
-		j.say(bailey.EventError, err.Error())
-		return err
-	}
-	return nil
+	return serveListeners(ctx, settings, j, listeners, fds.peer)
 }
 
 // confine takes away what the role does not need, before the first hostile
@@ -100,27 +103,27 @@ func confine(j *journal) error {
 
 // serveListeners joins responder, egress and their state, and ends with the
 // first of: ctx, the peer, an error.
-func serveListeners(ctx context.Context, s Settings, j *journal, from fdpass.Listeners, peer *os.File) error {
+func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpass.Listeners, peer *os.File) error {
 	l, err := open(from)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	resolver := dns.NewHostResolver(j.now)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resolver := dns.NewHostResolver(ctx, j.now)
 	pins := &dns.Pins{}
 	own := &hostAddresses{now: j.now}
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
-	gate := egress.New(egress.Config{
+	way := egress.New(egress.Config{
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
-		OriginalDst: origdst.Of, HostAddress: own.has, MaxConns: s.MaxConns,
+		OriginalDst: origdst.Of, HostAddress: own.has,
 	})
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
-	group.Go(func() error { return gate.Run(ctx, l.tcp) })
+	group.Go(func() error { return way.Run(ctx, l.tcp) })
 	go func() {
 		_, _ = io.Copy(io.Discard, peer) // nothing more is said on it; its end is what counts
 		cancel()

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -78,8 +79,9 @@ func TestRole_Posture(t *testing.T) {
 	}
 }
 
-// startRole runs the role on descriptors of ours, without a lab.
-func startRole(t *testing.T, settings string, args ...string) (cmd *exec.Cmd, peer *os.File, events, stderr *bytes.Buffer) {
+// startRole runs the role on descriptors of ours, without a lab. Its events go
+// to a file.
+func startRole(t *testing.T, settings string) (cmd *exec.Cmd, peer *os.File, events string, stderr *bytes.Buffer) {
 	t.Helper()
 	settingsR, settingsW := pipe(t)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -92,8 +94,8 @@ func startRole(t *testing.T, settings string, args ...string) (cmd *exec.Cmd, pe
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	cmd = exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	stderr = &bytes.Buffer{}
+	cmd = exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "BAILEY_TEST_ROLE=proxy")
 	cmd.Stderr = stderr
 	cmd.ExtraFiles = []*os.File{settingsR, theirs, eventsFile}
@@ -106,12 +108,8 @@ func startRole(t *testing.T, settings string, args ...string) (cmd *exec.Cmd, pe
 		t.Fatal(err)
 	}
 	_ = settingsW.Close()
-	t.Cleanup(func() {
-		_ = peer.Close()
-		b, _ := os.ReadFile(eventsFile.Name())
-		events.Write(b)
-	})
-	return cmd, peer, events, stderr
+	t.Cleanup(func() { _ = peer.Close(); _ = eventsFile.Close() })
+	return cmd, peer, eventsFile.Name(), stderr
 }
 
 func wait(t *testing.T, cmd *exec.Cmd) int {
@@ -135,9 +133,14 @@ func TestRole_RefusesBadSettings(t *testing.T) {
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"open"}} {"policy":{"mode":"allow"}}`:     "follows the document",
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"allow","allow":["169.254.169.254:80"]}}`: "link-local",
 	} {
-		cmd, _, _, stderr := startRole(t, settings)
+		cmd, _, events, stderr := startRole(t, settings)
 		if code := wait(t, cmd); code != bailey.ExitBailey || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "goroutine") {
 			t.Errorf("%s: exit %d, %q; want %q", settings, code, stderr, want)
+		}
+		said, err := os.ReadFile(events)
+		var ev bailey.Event
+		if err := errors.Join(err, json.Unmarshal(said, &ev)); err != nil || ev.Type != bailey.EventError || !strings.Contains(ev.Message, want) {
+			t.Errorf("%s: the event is %q, %v; want %q", settings, said, err, want)
 		}
 	}
 }
