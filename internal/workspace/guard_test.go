@@ -351,7 +351,7 @@ func TestHostRun_NamesWhatTheUsersToolsWouldRun(t *testing.T) {
 	write(t, dir+"/.git/rebase-merge/git-rebase-todo", "pick 0123 x\n# exec no\nexec\ttouch /tmp/x\n")
 	want := []string{
 		".envrc: runs on the host: changed during the run", ".vscode/tasks.json: runs on the host: changed during the run",
-		"myhooks/pre-push: is a git hook: changed during the run",
+		"myhooks/pre-push: is a git hook or git configuration: changed during the run",
 		".git/rebase-merge/git-rebase-todo: would run commands on `git rebase --continue`",
 	}
 	if diff := cmp.Diff(want, say(workspace.HostRun(w.Guard, since), dir)); diff != "" {

@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ const maxNested = 16
 type layout struct {
 	request Request
 	w       *Workspace
+	hooks   map[string]string // git folder → its core.hooksPath, as written
 }
 
 // mount adds a folder or file at its own path, writable unless the whole
@@ -73,7 +75,7 @@ func (l *layout) own() error {
 		l.note("git does not work here: %s", repo.Reason)
 		return l.shadowFile(dot)
 	case gitdata.Plain:
-		if err := l.gitDir(repo.GitDir); err != nil {
+		if err := l.gitDir(repo.GitDir, l.w.Path); err != nil {
 			return err
 		}
 		return l.embedded()
@@ -81,7 +83,7 @@ func (l *layout) own() error {
 		if err := l.shadowFile(dot); err != nil {
 			return err
 		}
-		return l.gitDir(repo.GitDir)
+		return l.gitDir(repo.GitDir, l.w.Path)
 	case gitdata.Linked:
 		if err := l.shadowFile(dot); err != nil {
 			return err
@@ -114,8 +116,9 @@ func (l *layout) foreign(repo gitdata.Repo) string {
 // gitDir guards a git folder that is the workspace's own: .git, or a
 // submodule's. The folder is a mount of its own, so that it cannot be renamed
 // away and made anew. One that is guarded already is left at that: a second
-// mount would show it without its private copies.
-func (l *layout) gitDir(path string) error {
+// mount would show it without its private copies. worktree is the one that it
+// is of.
+func (l *layout) gitDir(path, worktree string) error {
 	if slices.Contains(l.w.Guard.GitDirs, path) {
 		return nil
 	}
@@ -129,7 +132,7 @@ func (l *layout) gitDir(path string) error {
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	g := &guarded{layout: l, dir: dir, path: path}
-	if err := g.commands(); err != nil {
+	if err := g.commands(worktree); err != nil {
 		return err
 	}
 	if err := l.worktrees(path); err != nil {
@@ -166,9 +169,10 @@ func (l *layout) worktrees(common string) error {
 			l.mountReadOnly(part.GitDir)
 			continue
 		}
-		if err := l.admin(part.GitDir); err != nil {
+		if err := l.admin(part.GitDir, part.Worktree); err != nil {
 			return err
 		}
+		l.watchHooks(common, part.Worktree)
 		if err := l.pointer(part.Worktree); err != nil {
 			return err
 		}
@@ -178,7 +182,7 @@ func (l *layout) worktrees(common string) error {
 
 // admin guards the admin folder of a linked work tree that the sandbox works
 // in.
-func (l *layout) admin(path string) error {
+func (l *layout) admin(path, worktree string) error {
 	l.mount(path, l.whyOutside(path))
 	if l.request.ReadOnly {
 		return nil
@@ -189,15 +193,15 @@ func (l *layout) admin(path string) error {
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	g := &guarded{layout: l, dir: dir, path: path}
-	for _, name := range []string{"commondir", "gitdir"} {
+	if err := g.enlist(); err != nil {
+		return err
+	}
+	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
 		if err := g.file(name); err != nil {
 			return err
 		}
 	}
-	if err := g.file("config.worktree"); err != nil {
-		return err
-	}
-	l.w.Guard.GitDirs = append(l.w.Guard.GitDirs, path)
+	l.watchHooks(path, worktree)
 	return l.modules(path)
 }
 
@@ -247,7 +251,7 @@ func (l *layout) module(part gitdata.Part) error {
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	g := &guarded{layout: l, dir: dir, path: part.GitDir}
-	if err := g.commands(); err != nil {
+	if err := g.commands(part.Worktree); err != nil {
 		return err
 	}
 	if nested := filepath.Join(part.GitDir, "modules"); isFolder(dir, "modules") {
@@ -288,7 +292,7 @@ func (l *layout) embedded() error {
 			l.note("only the first %d submodules with a .git folder of their own are guarded", maxParts)
 			break
 		}
-		if err := l.gitDir(filepath.Join(l.w.Path, dot)); err != nil {
+		if err := l.gitDir(filepath.Join(l.w.Path, dot), worktree); err != nil {
 			return err
 		}
 		l.w.SafeDirs = append(l.w.SafeDirs, worktree)
@@ -317,11 +321,7 @@ func (l *layout) nested() error {
 			continue
 		}
 		before := *l.w
-		guard := l.shadowFile
-		if repo, err := gitdata.Find(worktree); err == nil && repo.Kind == gitdata.Plain {
-			guard = l.gitDir
-		}
-		if err := guard(filepath.Join(worktree, ".git")); err != nil {
+		if err := l.one(worktree); err != nil {
 			*l.w = before
 			l.note("the repository in %s is not guarded: %v", worktree, err)
 			continue
@@ -329,6 +329,15 @@ func (l *layout) nested() error {
 		l.w.SafeDirs = append(l.w.SafeDirs, worktree)
 	}
 	return nil
+}
+
+// one guards one repository in the tree.
+func (l *layout) one(worktree string) error {
+	dot := filepath.Join(worktree, ".git")
+	if repo, err := gitdata.Find(worktree); err == nil && repo.Kind == gitdata.Plain {
+		return l.gitDir(dot, worktree)
+	}
+	return l.shadowFile(dot)
 }
 
 // inGitDir reports whether a folder lies in a git folder, where git has no
@@ -366,7 +375,7 @@ func (l *layout) linked(repo gitdata.Repo) error {
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	g := &guarded{layout: l, dir: dir, path: repo.CommonDir}
-	if err := g.commands(); err != nil {
+	if err := g.commands(l.w.Path); err != nil {
 		return err
 	}
 	for _, name := range others() {
@@ -378,7 +387,7 @@ func (l *layout) linked(repo gitdata.Repo) error {
 	if isFolder(dir, "modules") {
 		l.mountReadOnly(filepath.Join(repo.CommonDir, "modules"))
 	}
-	return l.admin(repo.GitDir)
+	return l.admin(repo.GitDir, l.w.Path)
 }
 
 // others are what a common git folder holds of its own work tree. What is not
@@ -403,16 +412,37 @@ func (l *layout) linkedInside(repo gitdata.Repo) error {
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	l.note("deleting and renaming branches does not work here: the repository %s holds this work tree", repo.CommonDir)
 	for _, name := range []string{"objects", "refs", "logs"} {
-		if isFolder(dir, name) {
-			l.mount(filepath.Join(repo.CommonDir, name), l.whyOutside(repo.CommonDir))
+		if !isFolder(dir, name) {
+			continue
 		}
+		path := filepath.Join(repo.CommonDir, name)
+		l.mount(path, l.whyOutside(repo.CommonDir))
+		if !l.request.ReadOnly {
+			l.w.Guard.Parts = append(l.w.Guard.Parts, path)
+		}
+	}
+	if data, _, err := beneath.ReadFile(dir, "config", gitdata.MaxConfigBytes); err == nil {
+		l.takeHooks(repo.CommonDir, data)
+		l.watchHooks(repo.CommonDir, l.w.Path)
 	}
 	for _, name := range []string{"HEAD", "config", "config.worktree", "hooks", "info", "packed-refs", "shallow"} {
 		if _, err := beneath.Lstat(dir, name); err == nil {
 			l.mountReadOnly(filepath.Join(repo.CommonDir, name))
 		}
 	}
-	return l.admin(repo.GitDir)
+	return l.admin(repo.GitDir, l.w.Path)
+}
+
+// remember notes which folders lie above what HostRun looks at, so that it
+// knows others in their place.
+func (l *layout) remember(root *os.File) {
+	for _, rel := range l.w.Guard.looked() {
+		for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
+			if info, err := beneath.Lstat(root, dir); err == nil {
+				l.w.Guard.Inodes[filepath.Join(l.w.Path, dir)] = info.Ino
+			}
+		}
+	}
 }
 
 func (l *layout) absent(path string) { l.w.Guard.Absent = append(l.w.Guard.Absent, path) }

@@ -45,8 +45,8 @@ type Held struct {
 // Hold opens the git folders of a guard. It is to be done before the sandbox
 // runs. Release lets go of them.
 func Hold(g Guard) *Held {
-	h := &Held{guard: g, dirs: make(map[string]*os.File, len(g.GitDirs))}
-	for _, path := range g.GitDirs {
+	h := &Held{guard: g, dirs: make(map[string]*os.File, len(g.GitDirs)+len(g.Parts))}
+	for _, path := range slices.Concat(g.GitDirs, g.Parts) {
 		dir, err := beneath.Dir(path)
 		if err != nil {
 			dir = nil
@@ -92,7 +92,7 @@ func (h *Held) Revert(since time.Time) []Finding {
 		}
 	}
 	left := maxSwept
-	for _, path := range h.guard.GitDirs {
+	for _, path := range slices.Concat(h.guard.GitDirs, h.guard.Parts) {
 		dir := h.dirs[path]
 		if dir == nil {
 			found = append(found, finding(path, "is gone or a link: look at it before you use git here"))
@@ -104,7 +104,7 @@ func (h *Held) Revert(since time.Time) []Finding {
 		}
 		s := sweeper{
 			dir: dir, path: now, since: since.Add(-clockSlack), left: left, found: nil,
-			was: path, others: h.guard.GitDirs, short: false,
+			was: path, others: h.guard.GitDirs, part: slices.Contains(h.guard.Parts, path), short: false,
 		}
 		s.run()
 		found, left = append(found, s.found...), s.left
@@ -169,6 +169,7 @@ type sweeper struct {
 
 	was    string   // path at the start
 	others []string // all guarded git folders, as they were named at the start
+	part   bool     // it is no git folder, but one of a git folder's
 	short  bool     // left did not suffice
 }
 
@@ -177,6 +178,11 @@ type sweeper struct {
 // git makes files under new names only, what the sandbox has private copies
 // of, and what is a guarded git folder itself.
 func (s *sweeper) run() {
+	if s.part {
+		s.tree("", 0)
+		s.finish()
+		return
+	}
 	var rest []string
 	for _, e := range s.folder("") {
 		switch {
@@ -190,6 +196,10 @@ func (s *sweeper) run() {
 	for _, name := range rest {
 		s.tree(name, 0)
 	}
+	s.finish()
+}
+
+func (s *sweeper) finish() {
 	if s.short {
 		s.found = append(s.found, finding(s.path, "holds too much: not all of it was checked for links"))
 	}
@@ -203,8 +213,9 @@ func (s *sweeper) tree(rel string, depth int) {
 	if slices.Contains(s.others, filepath.Join(s.was, rel)) {
 		return
 	}
+	objects := rel == "objects" || s.part && rel == "" && filepath.Base(s.was) == "objects"
 	for _, e := range s.folder(rel) {
-		if e.Type.IsDir() && (rel != "objects" || len(e.Name) != len("ff")) {
+		if e.Type.IsDir() && (!objects || len(e.Name) != len("ff")) {
 			s.tree(filepath.Join(rel, e.Name), depth+1)
 		}
 	}

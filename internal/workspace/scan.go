@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // Limits of the search for git folders, besides its time.
@@ -102,7 +103,7 @@ func newModules(g Guard, since time.Time) (found []Finding) {
 		if err != nil {
 			continue // Revert has said so
 		}
-		s := scanner{root: dir, guard: Guard{Root: path, GitDirs: g.GitDirs, Absent: nil, Watch: nil}, since: since, queue: []string{"modules"}, found: nil, truncated: false}
+		s := scanner{root: dir, guard: Guard{Root: path, GitDirs: g.GitDirs, Parts: nil, Absent: nil, Watch: nil, Inodes: g.Inodes}, since: since, queue: []string{"modules"}, found: nil, truncated: false}
 		s.modules()
 		found = append(found, s.found...)
 		_ = dir.Close() // O_PATH: nothing to lose
@@ -147,17 +148,18 @@ func (s *scanner) dotGit(rel string, kind fs.FileMode) {
 }
 
 // guarded reports whether a path is a git folder with private copies: it is
-// named in the guard and is no newer one in the place of that.
+// named in the guard and is no other one in the place of that.
 func (s *scanner) guarded(rel string) bool {
-	if !slices.Contains(s.guard.GitDirs, filepath.Join(s.guard.Root, rel)) {
+	path := filepath.Join(s.guard.Root, rel)
+	if !slices.Contains(s.guard.GitDirs, path) {
 		return false
 	}
 	info, err := beneath.Lstat(s.root, rel)
-	return err == nil && info.Mode.IsDir() && info.Born.Before(s.since)
+	return err == nil && info.Mode.IsDir() && info.Born.Before(s.since) && info.Ino == s.guard.Inodes[path]
 }
 
-// gitDir reports a git folder that was made during the run, or in which
-// something that git takes commands from was changed.
+// gitDir reports a git folder that was made during the run or moved to its
+// place, or in which something that git takes commands from was changed.
 func (s *scanner) gitDir(rel, made string) {
 	info, err := beneath.Lstat(s.root, rel)
 	if err != nil {
@@ -168,24 +170,31 @@ func (s *scanner) gitDir(rel, made string) {
 		return
 	}
 	// HEAD last: a folder that has the rest already is a repository with it.
-	for _, name := range []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "HEAD"} {
+	for _, name := range []string{"config", "config.worktree", "hooks", "info", "info/attributes", "commondir", "HEAD"} {
 		if s.fresh(filepath.Join(rel, name)) {
 			s.add(rel, "has its "+name+" changed during the run: git there takes commands from it")
 			return
 		}
 	}
-	entries, err := beneath.ReadDir(s.root, filepath.Join(rel, "hooks"), maxHookFiles)
-	for _, e := range entries {
-		if s.fresh(filepath.Join(rel, "hooks", e.Name)) {
-			s.add(rel, "has a hook changed during the run")
-			return
-		}
+	hooks := filepath.Join(rel, "hooks")
+	look := &scanner{root: s.root, guard: s.guard, since: s.since, queue: nil, found: nil, truncated: false}
+	left := maxHostFiles
+	if look.hostFolder(hooks, "has a hook changed during the run", &left); len(look.found) > 0 {
+		s.add(rel, "has a hook changed during the run")
+		return
 	}
-	_ = err // a folder without hooks is the usual case
+	// A move changes the folder and the one that it comes to. So does other
+	// work in both: what was only worked with is named too.
+	if rel != "" && !info.Changed.Before(s.since) && s.fresh(filepath.Dir(rel)) {
+		s.add(rel, "may have been moved here during the run: git there takes commands from it")
+	}
 }
 
 // fresh reports whether a file was made, changed or renamed during the run.
 func (s *scanner) fresh(rel string) bool {
+	if rel == "." {
+		rel = ""
+	}
 	info, err := beneath.Lstat(s.root, rel)
 	return err == nil && !info.Changed.Before(s.since)
 }
@@ -222,9 +231,7 @@ func HostRun(g Guard, since time.Time) []Finding {
 		s.hostFile(name, "runs on the host: changed during the run")
 	}
 	for _, path := range g.Watch {
-		if rel, err := filepath.Rel(g.Root, path); err == nil && filepath.IsLocal(rel) {
-			s.hostFile(rel+"/", "is a git hook: changed during the run")
-		}
+		s.watched(path)
 	}
 	for _, path := range g.GitDirs {
 		s.rebase(path)
@@ -232,9 +239,64 @@ func HostRun(g Guard, since time.Time) []Finding {
 	return s.found
 }
 
-// hostFile reports a file, or the files of a folder if name ends in "/".
+// looked lists what HostRun looks at in the workspace, relative to it.
+func (g Guard) looked() []string {
+	list := hostFiles()
+	for _, path := range g.Watch {
+		if rel, ok := strings.CutPrefix(path, g.Root+"/"); ok {
+			list = append(list, rel)
+		}
+	}
+	return list
+}
+
+// watched looks at what a git configuration names: in the workspace, or in a
+// git folder beside it.
+func (s *scanner) watched(path string) {
+	const what = "is a git hook or git configuration: changed during the run"
+	if rel, ok := strings.CutPrefix(path, s.guard.Root+"/"); ok {
+		s.hostFile(rel, what)
+		return
+	}
+	for _, top := range s.guard.GitDirs {
+		rel, ok := strings.CutPrefix(path, top+"/")
+		if !ok {
+			continue
+		}
+		dir, err := beneath.Dir(top)
+		if err != nil {
+			return // Revert has said so
+		}
+		in := scanner{root: dir, guard: s.guard, since: s.since, queue: nil, found: nil, truncated: false}
+		in.guard.Root = top
+		in.hostFile(rel, what)
+		s.found = append(s.found, in.found...)
+		_ = dir.Close() // O_PATH: nothing to lose
+		return
+	}
+}
+
+// elsewhere returns a folder above rel in whose place there was another at the
+// start, or none, or which is a link now; "" if there is none.
+func (s *scanner) elsewhere(rel string) string {
+	for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
+		info, err := beneath.Lstat(s.root, dir)
+		if err == nil && info.Ino != s.guard.Inodes[filepath.Join(s.guard.Root, dir)] {
+			return dir
+		}
+	}
+	return ""
+}
+
+// hostFile reports a file, or the files of a folder.
 func (s *scanner) hostFile(name, what string) {
 	rel := strings.TrimSuffix(name, "/")
+	if dir := s.elsewhere(rel); dir != "" {
+		if in, err := beneath.Lstat(s.root, dir); err == nil && (!in.Mode.IsDir() || s.exists(rel)) {
+			s.add(rel, what+" (with "+dir+")")
+		}
+		return
+	}
 	info, err := beneath.Lstat(s.root, rel)
 	if err != nil {
 		return
@@ -253,9 +315,28 @@ func (s *scanner) hostFile(name, what string) {
 	}
 }
 
-// hostFolder reports the files below a folder that were made or changed, as
-// far as left, a number of entries, reaches. Tools read such folders in depth.
+func (s *scanner) exists(rel string) bool {
+	_, err := beneath.Lstat(s.root, rel)
+	return err == nil
+}
+
+// hostFolder reports the files below a folder that were made or changed, and
+// the folders that were moved there, as far as left, a number of entries,
+// reaches. Tools read such folders in depth.
 func (s *scanner) hostFolder(top, what string, left *int) {
+	before, touched := len(s.found), []string(nil)
+	s.hostTree(top, what, left, &touched)
+	for _, dir := range slices.Backward(touched) { // inner before outer
+		named := slices.ContainsFunc(s.found[before:], func(f Finding) bool {
+			return sandbox.Within(f.Path, clean(filepath.Join(s.guard.Root, dir)))
+		})
+		if !named { // moved here as a whole, or something taken away
+			s.add(dir, what)
+		}
+	}
+}
+
+func (s *scanner) hostTree(top, what string, left *int, touched *[]string) {
 	for queue := []string{top}; len(queue) > 0; queue = queue[1:] {
 		entries, err := beneath.ReadDir(s.root, queue[0], *left)
 		if *left -= len(entries); *left <= 0 || errors.Is(err, beneath.ErrStrange) {
@@ -267,6 +348,9 @@ func (s *scanner) hostFolder(top, what string, left *int) {
 			switch {
 			case e.Type.IsDir():
 				queue = append(queue, path)
+				if s.fresh(path) {
+					*touched = append(*touched, path)
+				}
 			case s.fresh(path):
 				s.add(path, what)
 			}

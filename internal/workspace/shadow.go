@@ -20,6 +20,7 @@ const (
 	maxHooksBytes  = 8 << 20
 	maxHookFiles   = 256
 	maxShadowDepth = 4
+	maxIncludes    = 16
 )
 
 // guarded is one git folder that the sandbox may write to.
@@ -27,12 +28,28 @@ type guarded struct {
 	*layout
 	dir  *os.File
 	path string
+
+	includes int // files of the git folder that its configuration includes
+}
+
+// enlist makes the git folder one of the guarded.
+func (g *guarded) enlist() error {
+	info, err := beneath.Lstat(g.dir, "")
+	if err != nil {
+		return fmt.Errorf("look at git folder: %w", err)
+	}
+	g.w.Guard.GitDirs = append(g.w.Guard.GitDirs, g.path)
+	g.w.Guard.Inodes[g.path] = info.Ino
+	return nil
 }
 
 // commands guards everything in a git folder from which git takes commands.
 // What is there becomes a private copy, what is not must not be left behind.
-func (g *guarded) commands() error {
-	g.w.Guard.GitDirs = append(g.w.Guard.GitDirs, g.path)
+// worktree is the one that it is of; may be empty.
+func (g *guarded) commands(worktree string) error {
+	if err := g.enlist(); err != nil {
+		return err
+	}
 	for _, name := range []string{"objects", "refs", "logs"} {
 		if info, err := beneath.Lstat(g.dir, name); err == nil && !info.Mode.IsDir() {
 			return g.odd(filepath.Join(g.path, name), beneath.ErrStrange)
@@ -48,7 +65,32 @@ func (g *guarded) commands() error {
 			return err
 		}
 	}
-	return g.file("commondir")
+	if err := g.file("commondir"); err != nil {
+		return err
+	}
+	if err := g.ownHooks(worktree); err != nil {
+		return err
+	}
+	g.watchHooks(g.path, worktree)
+	return nil
+}
+
+// ownHooks makes the private copy of a folder of hooks that the configuration
+// names in the git folder itself.
+func (g *guarded) ownHooks(worktree string) error {
+	for _, place := range places(worktree, g.hooks[g.path]) {
+		switch {
+		case place == g.path:
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("core.hooksPath names the git folder %s itself", place),
+				"move the hooks into a folder of their own, and name that")
+		case !sandbox.Within(place, g.path) || g.private(place):
+			continue
+		}
+		if err := g.folder(strings.TrimPrefix(place, g.path+"/")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // file makes the private copy of one file of the git folder.
@@ -62,26 +104,91 @@ func (g *guarded) file(name string) error {
 	if err != nil {
 		return g.odd(path, err)
 	}
-	if name == "config" {
-		g.watchHooksPath(shadow.Files[0].Data)
-	}
 	g.w.Shadows = append(g.w.Shadows, shadow)
+	if strings.HasPrefix(name, "config") {
+		return g.named(path, shadow.Files[0].Data)
+	}
 	return nil
 }
 
-// watchHooksPath remembers a folder of the tree that git runs hooks from.
-func (g *guarded) watchHooksPath(config []byte) {
+// named takes from a configuration file what it names elsewhere: the folder of
+// hooks, and further configuration files, which in the git folder itself get a
+// private copy too.
+func (g *guarded) named(file string, config []byte) error {
+	for _, e := range g.takeHooks(g.path, config) {
+		if e.Section != "include" && e.Section != "includeif" || e.Key != "path" {
+			continue
+		}
+		for _, place := range places(filepath.Dir(file), e.Value) { // relative to the file (git-config(1), "Includes")
+			if err := g.included(place); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeHooks remembers the folder of hooks that a git folder's configuration
+// names, and returns the configuration.
+func (l *layout) takeHooks(gitDir string, config []byte) gitdata.Config {
 	cfg, _ := gitdata.ParseConfig(config) // what stands before a syntax error still counts
-	path, ok := cfg.Get("core", "hookspath")
-	if !ok || path == "" || strings.HasPrefix(path, "~") {
-		return
+	if path, ok := cfg.Get("core", "hookspath"); ok {
+		l.hooks[gitDir] = path
+	}
+	return cfg
+}
+
+func (g *guarded) included(place string) error {
+	if !sandbox.Within(place, g.path) {
+		g.watch(place)
+		return nil
+	}
+	if g.private(place) {
+		return nil
+	}
+	if g.includes++; g.includes > maxIncludes {
+		return g.odd(place, beneath.ErrStrange)
+	}
+	return g.file(strings.TrimPrefix(place, g.path+"/"))
+}
+
+// watchHooks has the folder of hooks watched that a git folder's configuration
+// names for a work tree.
+func (l *layout) watchHooks(gitDir, worktree string) {
+	for _, place := range places(worktree, l.hooks[gitDir]) {
+		l.watch(place)
+	}
+}
+
+// places returns what a configuration names by path, and where that really is
+// if it is behind a link. A relative path is taken from base, which for a
+// folder of hooks is the work tree that git runs in (git-config(1),
+// core.hooksPath). What begins with "~" is no folder of a workspace.
+func places(base, path string) []string {
+	if path == "" || strings.HasPrefix(path, "~") {
+		return nil
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(g.w.Path, path)
+		path = filepath.Join(base, path)
 	}
-	if path = filepath.Clean(path); sandbox.Within(path, g.w.Path) && path != g.w.Path {
-		g.w.Guard.Watch = append(g.w.Guard.Watch, path)
+	return spellings(path)
+}
+
+// watch remembers a place from which the host's git takes commands, if the
+// sandbox may change it there.
+func (l *layout) watch(place string) {
+	if place == l.w.Path || !sandbox.Within(place, l.w.Path) && !withinAny(place, l.w.Guard.GitDirs) ||
+		l.private(place) || slices.Contains(l.w.Guard.Watch, place) {
+		return
 	}
+	l.w.Guard.Watch = append(l.w.Guard.Watch, place)
+}
+
+// private reports whether a place is, or lies in, a private copy, or may not
+// be left behind.
+func (l *layout) private(place string) bool {
+	return withinAny(place, l.w.Guard.Absent) ||
+		slices.ContainsFunc(l.w.Shadows, func(s bailey.Shadow) bool { return sandbox.Within(place, s.Path) })
 }
 
 // folder makes the private copy of a folder of the git folder.
@@ -201,26 +308,25 @@ func (c *folderCopy) file(dir *os.File, from, to string) error {
 }
 
 // link copies what a linked hook names if that lies in the workspace, which is
-// a usual way to keep hooks under version control. The file itself can then be
-// changed from inside, and the host's git would run it: it is watched.
+// a usual way to keep hooks under version control, or in a git folder beside
+// it. A file that has no private copy itself can then be changed from inside,
+// and the host's git would run it: it is watched.
 func (c *folderCopy) link(rel string) error {
 	at := filepath.Join(c.path, c.name, rel)
 	real, err := filepath.EvalSymlinks(at)
-	if err != nil || !sandbox.Within(real, c.w.Path) || withinAny(real, c.w.Guard.GitDirs) {
+	if err != nil || !sandbox.Within(real, c.w.Path) && !withinAny(real, c.w.Guard.GitDirs) {
 		c.note("%s is not there inside: it is a link out of the workspace", at)
 		return nil
 	}
-	root, err := beneath.Dir(c.w.Path)
-	if err != nil {
-		return fmt.Errorf("open workspace: %w", err)
-	}
-	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	c.w.Guard.Watch = append(c.w.Guard.Watch, real)
-	from, err := filepath.Rel(c.w.Path, real)
+	dir, err := beneath.Dir(filepath.Dir(real))
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", at, err)
 	}
-	return c.file(root, from, rel)
+	defer func() { _ = dir.Close() }()                        // O_PATH: nothing to lose
+	if !sandbox.Within(real, filepath.Join(c.path, c.name)) { // which is being copied
+		c.watch(real)
+	}
+	return c.file(dir, filepath.Base(real), rel)
 }
 
 // isFolder reports whether name in dir is a folder itself.

@@ -42,8 +42,13 @@ type Workspace struct {
 type Guard struct {
 	Root    string   `json:"root"`     // the workspace
 	GitDirs []string `json:"git_dirs"` // git folders that the sandbox may write to
+	Parts   []string `json:"parts"`    // folders that it may write to of a git folder that it may not
 	Absent  []string `json:"absent"`   // paths that were not there at the start and must not be left behind
-	Watch   []string `json:"watch"`    // files and folders of the tree that the host's git runs
+	Watch   []string `json:"watch"`    // files and folders of the tree that the host's git runs, or reads commands from
+
+	// Inodes tells another folder in the place of one that was there at the
+	// start: of GitDirs, and of folders above what HostRun looks at.
+	Inodes map[string]uint64 `json:"inodes"`
 }
 
 // Open checks a folder and lays out what a sandbox sees of it.
@@ -72,14 +77,15 @@ func Open(r Request) (*Workspace, error) {
 		return nil, bailey.NewError(bailey.Forbidden, fmt.Sprintf("you may not write to %s (it belongs to user %d)", path, info.UID),
 			"choose a folder of your own, or use --read-only")
 	}
-	l := &layout{request: r, w: &Workspace{
+	l := &layout{request: r, hooks: make(map[string]string), w: &Workspace{
 		Path: path, UID: info.UID, GID: info.GID, Mounts: nil, Links: typedLink(r.Dir, path), Shadows: nil, SafeDirs: nil,
-		Guard: Guard{Root: path, GitDirs: nil, Absent: nil, Watch: nil}, Notes: nil,
+		Guard: Guard{Root: path, GitDirs: nil, Parts: nil, Absent: nil, Watch: nil, Inodes: make(map[string]uint64)}, Notes: nil,
 	}}
 	l.mount(path, "workspace")
 	if err := l.git(); err != nil {
 		return nil, err
 	}
+	l.remember(dir)
 	return l.w, nil
 }
 

@@ -388,7 +388,7 @@ func TestOpen_LinkedHookIsCopiedIfItIsOfTheTree(t *testing.T) {
 	if !slices.Contains(show(w, dir), "copy .git/hooks/ pre-commit") || len(w.Notes) != 1 {
 		t.Errorf("%v %v", show(w, dir), w.Notes)
 	}
-	if diff := cmp.Diff([]string{dir + "/githooks", dir + "/scripts/check"}, w.Guard.Watch); diff != "" {
+	if diff := cmp.Diff([]string{dir + "/scripts/check", dir + "/githooks"}, w.Guard.Watch); diff != "" {
 		t.Error(diff)
 	}
 }
