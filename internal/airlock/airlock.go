@@ -18,9 +18,6 @@ type Lock struct {
 	TCP     *os.File // TCP listener: every connection but those to port 53
 	DNSUDP  *os.File // UDP socket: every datagram to port 53
 	DNSTCP  *os.File // TCP listener: connections to port 53
-
-	Address netip.Prefix // of eth0 in the sandbox
-	Gateway netip.Addr   // the sandbox's default route and its name server
 }
 
 // Close closes the files.
@@ -40,12 +37,13 @@ func (l *Lock) Close() error {
 //
 // The error is a *bailey.Error that names the layer and, where there is one,
 // the fix: Unsupported when the machine lacks the layer, Exhausted when a
-// limit of the machine was hit, Invalid for a wrong Config.
-func Build(cfg Config) (*Lock, error) {
-	b, err := newBuilder(cfg)
-	if err != nil {
-		return nil, err
-	}
+// limit of the machine was hit.
+func Build() (*Lock, error) {
+	b := &builder{address: address(), rules: rules(), lock: &Lock{}}
+	return b.build()
+}
+
+func (b *builder) build() (*Lock, error) {
 	if err := thread.Run(b.run); err != nil {
 		_ = b.lock.Close() // the step's error says more
 		return nil, err
@@ -53,47 +51,11 @@ func Build(cfg Config) (*Lock, error) {
 	return b.lock, nil
 }
 
-// Layer is the state of one layer that an airlock needs.
-type Layer struct {
-	Name string // "veth pair"
-	Err  error  // nil if it could be put in place; a *bailey.Error as of Build
-}
-
-// Probe builds an airlock, takes it down and returns its layers in the order
-// they were put in place. It ends with the first one that could not be: those
-// after it were not tried.
-func Probe() []Layer {
-	b, err := newBuilder(Config{})
-	if err == nil {
-		err = thread.Run(b.run)
-	}
-	if b == nil {
-		return []Layer{{Name: "configuration", Err: err}}
-	}
-	layers := b.done
-	if cerr := b.lock.Close(); err == nil && cerr != nil {
-		layers = append(layers, Layer{Name: "take-down", Err: cerr})
-	}
-	return layers
-}
-
-func newBuilder(cfg Config) (*builder, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	return &builder{
-		cfg: cfg, rules: rules(cfg),
-		lock: &Lock{Address: cfg.Sandbox, Gateway: cfg.Gateway},
-	}, nil
-}
-
 // builder holds what the steps hand to each other.
 type builder struct {
-	cfg   Config
-	rules nft.Ruleset
-	lock  *Lock
-	done  []Layer
+	address netip.Prefix
+	rules   nft.Ruleset
+	lock    *Lock
 
 	inS, inR *netns.Conn
 	router   *os.File // the namespace R
@@ -104,13 +66,8 @@ type builder struct {
 func (b *builder) run() error {
 	defer b.closeSockets()
 	for _, s := range steps() {
-		err := s.do(b)
-		if err != nil {
-			err = s.explain(err)
-		}
-		b.done = append(b.done, Layer{Name: s.layer, Err: err})
-		if err != nil {
-			return err
+		if err := s.do(b); err != nil {
+			return s.explain(err)
 		}
 	}
 	return nil

@@ -1,23 +1,20 @@
 package airlock
 
 import (
+	"net/netip"
+
 	"github.com/bailey-dev/bailey/internal/linux/nft"
-	"github.com/bailey-dev/bailey/internal/linux/thread"
 )
 
 // Rules is the rule set that Build sets.
-func Rules(cfg Config) nft.Ruleset { return rules(cfg.withDefaults()) }
+func Rules() nft.Ruleset { return rules() }
 
-// BuildWith builds an airlock with other rules, for the tests that show what
-// a rule is good for.
-func BuildWith(cfg Config, rs nft.Ruleset) (*Lock, error) {
-	b, err := newBuilder(cfg)
-	if err != nil {
-		return nil, err
-	}
-	b.rules = rs
-	if err := thread.Run(b.run); err != nil {
-		return nil, err
-	}
-	return b.lock, nil
+// Address is the sandbox's, with the link's prefix.
+func Address() netip.Prefix { return address() }
+
+// BuildWith builds an airlock with another prefix, or with other rules, for
+// the tests that show what a rule is good for.
+func BuildWith(bits int, rs nft.Ruleset) (*Lock, error) {
+	b := &builder{address: netip.PrefixFrom(address().Addr(), bits), rules: rs, lock: &Lock{}}
+	return b.build()
 }

@@ -21,15 +21,15 @@ const dns = 53
 // machine that forwards nothing drops what is not addressed to it in silence.
 // There guard also comes before connection tracking, so that a flood of
 // refused packets fills no table; fragments have been put together by then.
-func rules(c Config) nft.Ruleset {
+func rules() nft.Ruleset {
 	return nft.Ruleset{Table: "airlock", Chains: []nft.Chain{
-		guard(c), redirect(c), input(c),
+		guard(), redirect(), input(),
 		{Name: "forward", Type: nft.Filter, Hook: nft.Forward, Priority: nft.PriorityFilter},
 		output(),
 	}}
 }
 
-func guard(c Config) nft.Chain {
+func guard() nft.Chain {
 	v4, tcp, udp := nft.OfFamily(nft.IPv4), nft.OfProtocol(nft.TCP), nft.OfProtocol(nft.UDP)
 	return nft.Chain{
 		Name: "guard", Type: nft.Filter, Hook: nft.Prerouting, Priority: nft.PriorityRaw,
@@ -37,7 +37,7 @@ func guard(c Config) nft.Chain {
 			rule(nft.Drop(), nft.NotInInterface(RouterLink)),
 			rule(nft.RejectReset(), nft.OfFamily(nft.IPv6), tcp),
 			rule(nft.RejectProhibited(), nft.OfFamily(nft.IPv6)),
-			rule(nft.Drop(), v4, nft.SourceIsNot(c.Sandbox.Addr())),
+			rule(nft.Drop(), v4, nft.SourceIsNot(address().Addr())),
 			rule(nft.Drop(), v4, nft.DestinationIsLoopback()),
 			rule(nft.Accept(), v4, tcp),
 			rule(nft.Accept(), v4, udp, nft.DestinationPort(dns)),
@@ -47,28 +47,28 @@ func guard(c Config) nft.Chain {
 	}
 }
 
-func redirect(c Config) nft.Chain {
+func redirect() nft.Chain {
 	v4, tcp, udp := nft.OfFamily(nft.IPv4), nft.OfProtocol(nft.TCP), nft.OfProtocol(nft.UDP)
 	return nft.Chain{
 		Name: "redirect", Type: nft.NAT, Hook: nft.Prerouting, Priority: nft.PriorityDNAT,
 		Policy: nft.PolicyAccept, // input and forward decide
 		Rules: []nft.Rule{
-			rule(nft.Redirect(c.DNSPort), v4, tcp, nft.DestinationPort(dns)),
-			rule(nft.Redirect(c.TCPPort), v4, tcp),
-			rule(nft.Redirect(c.DNSPort), v4, udp, nft.DestinationPort(dns)),
+			rule(nft.Redirect(dnsPort), v4, tcp, nft.DestinationPort(dns)),
+			rule(nft.Redirect(tcpPort), v4, tcp),
+			rule(nft.Redirect(dnsPort), v4, udp, nft.DestinationPort(dns)),
 		},
 	}
 }
 
-func input(c Config) nft.Chain {
-	in, v4, to := nft.InInterface(RouterLink), nft.OfFamily(nft.IPv4), nft.DestinationIs(c.Gateway)
+func input() nft.Chain {
+	in, v4, to := nft.InInterface(RouterLink), nft.OfFamily(nft.IPv4), nft.DestinationIs(Gateway())
 	tcp, udp := nft.OfProtocol(nft.TCP), nft.OfProtocol(nft.UDP)
 	return nft.Chain{
 		Name: "input", Type: nft.Filter, Hook: nft.Input, Priority: nft.PriorityFilter,
 		Rules: []nft.Rule{
-			rule(nft.Accept(), in, v4, to, tcp, nft.DestinationPort(c.TCPPort)),
-			rule(nft.Accept(), in, v4, to, tcp, nft.DestinationPort(c.DNSPort)),
-			rule(nft.Accept(), in, v4, to, udp, nft.DestinationPort(c.DNSPort)),
+			rule(nft.Accept(), in, v4, to, tcp, nft.DestinationPort(tcpPort)),
+			rule(nft.Accept(), in, v4, to, tcp, nft.DestinationPort(dnsPort)),
+			rule(nft.Accept(), in, v4, to, udp, nft.DestinationPort(dnsPort)),
 		},
 	}
 }

@@ -68,7 +68,7 @@ func (b *builder) setUpRouter() error { return netns.SetSysctls(routerSysctls())
 
 func (b *builder) addCable() (err error) {
 	b.r0, err = b.inR.AddVeth(netns.Veth{
-		Name: RouterLink, PeerName: SandboxLink, PeerNS: b.lock.Sandbox, MTU: b.cfg.MTU,
+		Name: RouterLink, PeerName: SandboxLink, PeerNS: b.lock.Sandbox, MTU: mtu,
 	})
 	if err != nil {
 		return err
@@ -76,15 +76,15 @@ func (b *builder) addCable() (err error) {
 	if b.eth0, err = b.inS.Link(SandboxLink); err != nil {
 		return err
 	}
-	if err := b.inS.AddAddress(b.eth0, b.cfg.Sandbox); err != nil {
+	if err := b.inS.AddAddress(b.eth0, b.address); err != nil {
 		return err
 	}
-	return b.inR.AddAddress(b.r0, netip.PrefixFrom(b.cfg.Gateway, b.cfg.Sandbox.Bits()))
+	return b.inR.AddAddress(b.r0, netip.PrefixFrom(Gateway(), b.address.Bits()))
 }
 
 func (b *builder) listen() (err error) {
-	dnsAt := netip.AddrPortFrom(b.cfg.Gateway, b.cfg.DNSPort)
-	if b.lock.TCP, err = netns.ListenTCP(netip.AddrPortFrom(b.cfg.Gateway, b.cfg.TCPPort)); err != nil {
+	dnsAt := netip.AddrPortFrom(Gateway(), dnsPort)
+	if b.lock.TCP, err = netns.ListenTCP(netip.AddrPortFrom(Gateway(), tcpPort)); err != nil {
 		return err
 	}
 	if b.lock.DNSUDP, err = netns.ListenUDP(dnsAt); err != nil {
@@ -117,7 +117,7 @@ func (b *builder) linkUp() error {
 	if err := b.inR.WaitUp(b.r0); err != nil {
 		return err
 	}
-	return b.inS.AddDefaultRoute(b.eth0, b.cfg.Gateway)
+	return b.inS.AddDefaultRoute(b.eth0, Gateway())
 }
 
 // explain turns a step's error into one for a person.

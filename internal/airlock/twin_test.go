@@ -17,21 +17,20 @@ import (
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/nft"
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 )
 
 // The negative twins: each takes one rule away and shows that what the rule
 // is for then does not hold, so that the test of the rule can fail.
 
-// roomy is an airlock whose link has more addresses than two: the kernel's own
-// check of sources lets a neighbour's pass.
-func roomy() airlock.Config {
-	return airlock.Config{Sandbox: netip.MustParsePrefix("192.0.0.2/29"), Gateway: netip.MustParseAddr("192.0.0.1")}
-}
+// roomy is a prefix with which the link has more addresses than two: the
+// kernel's own check of sources lets a neighbour's pass.
+const roomy = 29
 
 // without builds an airlock that lacks the rules with the given texts.
 func without(t *testing.T, chain string, texts ...string) *airlock.Lock {
 	t.Helper()
-	rs := airlock.Rules(roomy())
+	rs := airlock.Rules()
 	removed := 0
 	for i := range rs.Chains {
 		if rs.Chains[i].Name != chain {
@@ -48,7 +47,7 @@ func without(t *testing.T, chain string, texts ...string) *airlock.Lock {
 	if removed != len(texts) {
 		t.Fatalf("the rules are not there: %q\n%s", texts, rs)
 	}
-	l, err := airlock.BuildWith(roomy(), rs)
+	l, err := airlock.BuildWith(roomy, rs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +102,7 @@ func TestTwin_WithoutReject_RawGetsNoError(t *testing.T) {
 	}
 }
 
-// TestTwin_WithRateMask: the kernel's own limit on ICMP errors, put back.
+// TestTwin_WithRateMask_RejectionsRunOut: the kernel's own limit on ICMP errors, put back.
 func TestTwin_WithRateMask_RejectionsRunOut(t *testing.T) {
 	t.Parallel()
 	l := build(t)
@@ -135,7 +134,7 @@ func TestTwin_WithoutSourceRule_SpoofedArrives(t *testing.T) {
 	t.Parallel()
 	l := without(t, "guard", "meta nfproto ipv4 ip saddr != 192.0.0.2 drop")
 	p := serve(t, l)
-	inside(t, l, func() error { return sendUDP(netip.MustParseAddr("192.0.0.3"), l.Gateway, "spoofed") })
+	inside(t, l, func() error { return sendUDP(netip.MustParseAddr("192.0.0.3"), airlock.Gateway(), "spoofed") })
 	if got := p.next(t); got.from.Addr() != netip.MustParseAddr("192.0.0.3") {
 		t.Errorf("got %+v", got)
 	}
@@ -203,7 +202,130 @@ func TestRouter_OpensNothingToTheSandbox(t *testing.T) {
 	})
 }
 
-// TestRouter_ForwardsNothing gives R a second link, which it never has.
+// TestRouter_ForwardsNothing gives R a second link, which it never has, and
+// lets UDP past guard. Two layers are left, and each holds without the other.
+func TestRouter_ForwardsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what               string
+		rule, kernel, want bool // forwarding allowed; a packet arrives
+	}{
+		{"as built", false, false, false},
+		{"the kernel forwards", false, true, false},
+		{"the rules let pass", true, false, false},
+		{"twin: both", true, true, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			l, err := airlock.BuildWith(roomy, forwarding(t, c.rule))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			outside := secondLink(t, l)
+			if c.kernel {
+				inRouter(t, l, func() error {
+					return netns.SetSysctls([]netns.Sysctl{{Key: "ipv4/ip_forward", Value: "1"}})
+				})
+			}
+			sent := dialUDP(t, l, outside.LocalAddr().String())
+			if _, err := io.WriteString(sent, "x"); err != nil {
+				t.Fatal(err)
+			}
+			wait := 2 * atOnce
+			if c.want {
+				wait = 5 * time.Second
+			}
+			if err := outside.SetReadDeadline(time.Now().Add(wait)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := outside.ReadFrom(make([]byte, 9)); (err == nil) != c.want {
+				t.Errorf("arrived: %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// forwarding is the rule set with UDP let past guard, and the forward chain
+// open or as it is.
+func forwarding(t *testing.T, open bool) nft.Ruleset {
+	t.Helper()
+	rs := airlock.Rules()
+	changed := 0
+	for i := range rs.Chains {
+		switch c := &rs.Chains[i]; c.Name {
+		case "guard":
+			for j := range c.Rules {
+				if c.Rules[j].String() == rejectUDP {
+					c.Rules[j].Verdict = nft.Accept()
+					changed++
+				}
+			}
+		case "forward":
+			if open {
+				c.Policy = nft.PolicyAccept
+			}
+			changed++
+		}
+	}
+	if changed != 2 {
+		t.Fatalf("the rules are not there:\n%s", rs)
+	}
+	return rs
+}
+
+// secondLink joins R to a namespace that plays the world and returns a socket
+// there.
+func secondLink(t *testing.T, l *airlock.Lock) net.PacketConn {
+	t.Helper()
+	world := &airlock.Lock{}
+	if err := thread.Run(func() (err error) { world.Sandbox, err = netns.New(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = world.Sandbox.Close() })
+	end := func(name, addr string) func() error {
+		return func() error {
+			c, err := netns.Dial()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if name == "r1" {
+				if _, err := c.AddVeth(netns.Veth{Name: name, PeerName: "world0", PeerNS: world.Sandbox, MTU: 1500}); err != nil {
+					return err
+				}
+			}
+			link, err := c.Link(name)
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.AddAddress(link, netip.MustParsePrefix(addr)), c.Up(link))
+		}
+	}
+	inRouter(t, l, end("r1", "198.51.100.1/24"))
+	inside(t, world, end("world0", "198.51.100.2/24"))
+	var pc net.PacketConn
+	inside(t, world, func() error {
+		c, err := netns.Dial()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		link, err := c.Link("world0")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(c.AddDefaultRoute(link, netip.MustParseAddr("198.51.100.1")), c.WaitUp(link)); err != nil {
+			return err
+		}
+		pc, err = net.ListenPacket("udp4", "198.51.100.2:9999")
+		return err
+	})
+	t.Cleanup(func() { _ = pc.Close() })
+	return pc
+}
+
+// TestRouter_HasNoOtherLink also reads R's settings back.
 func TestRouter_HasNoOtherLink(t *testing.T) {
 	t.Parallel()
 	l := build(t)

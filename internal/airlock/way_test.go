@@ -137,7 +137,7 @@ func TestTCP_EndsAtTheProxyWithItsDestination(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(arrival{}), cmp.Comparer(equalAddrPort)); diff != "" {
 			t.Errorf("%s: %s", tc.to, diff)
 		}
-		if got.from.Addr() != l.Address.Addr() {
+		if got.from.Addr() != airlock.Address().Addr() {
 			t.Errorf("%s: came from %s", tc.to, got.from)
 		}
 	}
@@ -298,19 +298,19 @@ func TestIPv6_FailsAtOnceAndLoopbackLives(t *testing.T) {
 func TestSpoof_IsDropped(t *testing.T) {
 	t.Parallel()
 	needRaw(t)
-	l, err := airlock.Build(roomy())
+	l, err := airlock.BuildWith(roomy, airlock.Rules())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
 	p := serve(t, l)
 	for _, from := range []string{"192.0.0.3", "10.0.0.7", "127.0.0.1", "8.8.8.8", "192.0.0.1", "255.255.255.255"} {
-		inside(t, l, func() error { return sendUDP(netip.MustParseAddr(from), l.Gateway, "spoofed") })
+		inside(t, l, func() error { return sendUDP(netip.MustParseAddr(from), airlock.Gateway(), "spoofed") })
 	}
 	// The positive twin: the same bytes by the same socket from the right
 	// address. It comes after the others, so that they were dropped by then.
-	inside(t, l, func() error { return sendUDP(l.Address.Addr(), l.Gateway, "mine") })
-	if got := p.next(t); got.text != "mine" || got.from.Addr() != l.Address.Addr() {
+	inside(t, l, func() error { return sendUDP(airlock.Address().Addr(), airlock.Gateway(), "mine") })
+	if got := p.next(t); got.text != "mine" || got.from.Addr() != airlock.Address().Addr() {
 		t.Errorf("the proxy got %+v first", got)
 	}
 	p.nothing(t)
@@ -349,7 +349,7 @@ func TestLoopbackDestination_IsDropped(t *testing.T) {
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENETUNREACH) {
 			return err
 		}
-		return sendUDP(l.Address.Addr(), l.Gateway, "mine")
+		return sendUDP(airlock.Address().Addr(), airlock.Gateway(), "mine")
 	})
 	if got := p.next(t); got.text != "mine" {
 		t.Errorf("the proxy got %+v first", got)

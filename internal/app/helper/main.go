@@ -131,7 +131,7 @@ func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
 // network builds the airlock, hands its listeners to the proxy, and leaves
 // the sandbox's namespace where gVisor finds it.
 func network(proxy *os.File, st *ocispec.Staged) error {
-	lock, err := airlock.Build(airlock.Config{})
+	lock, err := airlock.Build()
 	if err != nil {
 		return err
 	}

@@ -413,7 +413,7 @@ func (l *lab) startProxy(p policy.Policy, opts []option) {
 		l.t.Fatal(err)
 	}
 	_ = settingsW.Close()
-	lock, err := airlock.Build(airlock.Config{})
+	lock, err := airlock.Build()
 	if err != nil {
 		l.t.Fatal(err)
 	}

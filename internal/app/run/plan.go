@@ -145,7 +145,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes,
 	}
 	if p.policy.Mode != bailey.NetNone {
-		host.Nameserver = airlock.DefaultGateway()
+		host.Nameserver = airlock.Gateway()
 	}
 	var err error
 	if host.Tools, err = tools(h, r, ws.Path, preset); err != nil {
