@@ -47,17 +47,16 @@ func sample() nft.Ruleset {
 
 // apply sets the rule sets, one after the other, in a fresh namespace and
 // verifies what is there against want.
-func apply(t *testing.T, want nft.Ruleset, set ...nft.Ruleset) error {
-	t.Helper()
+func apply(want nft.Ruleset, set ...nft.Ruleset) error {
 	return thread.Run(func() (err error) {
 		ns, err := netns.New()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer func() { err = errors.Join(err, ns.Close()) }()
 		c, err := nft.Dial()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
 		for _, rs := range set {
@@ -71,7 +70,7 @@ func apply(t *testing.T, want nft.Ruleset, set ...nft.Ruleset) error {
 
 func TestVerify_FindsWhatWasSet(t *testing.T) {
 	t.Parallel()
-	if err := apply(t, sample(), sample()); err != nil {
+	if err := apply(sample(), sample()); err != nil {
 		t.Error(err)
 	}
 }
@@ -115,7 +114,7 @@ func TestVerify_FindsEveryDifference(t *testing.T) {
 			t.Parallel()
 			changed := sample()
 			tc.change(&changed)
-			err := apply(t, sample(), changed)
+			err := apply(sample(), changed)
 			diff, ok := errors.AsType[*nft.DifferenceError](err)
 			if !ok || diff.Where != tc.where {
 				t.Errorf("got %v, want a difference in %s", err, tc.where)
@@ -128,7 +127,7 @@ func TestVerify_FindsASecondTableAndNone(t *testing.T) {
 	t.Parallel()
 	other := nft.Ruleset{Table: "other"}
 	for name, set := range map[string][]nft.Ruleset{"second": {sample(), other}, "none": nil} {
-		if _, ok := errors.AsType[*nft.DifferenceError](apply(t, sample(), set...)); !ok {
+		if _, ok := errors.AsType[*nft.DifferenceError](apply(sample(), set...)); !ok {
 			t.Errorf("%s: no difference", name)
 		}
 	}
@@ -138,7 +137,7 @@ func TestApply_RefusesARuleWithoutVerdict(t *testing.T) {
 	t.Parallel()
 	rs := sample()
 	rs.Chains[0].Rules[0].Verdict = nft.Verdict{}
-	if err := apply(t, rs, rs); err == nil || !strings.Contains(err.Error(), "no verdict") {
+	if err := apply(rs, rs); err == nil || !strings.Contains(err.Error(), "no verdict") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -150,17 +149,18 @@ func TestApply_AllOrNothing(t *testing.T) {
 	bad := sample()
 	bad.Chains[4].Hook = 99
 	err := thread.Run(func() error {
-		if _, err := netns.New(); err != nil {
-			t.Fatal(err)
+		ns, err := netns.New()
+		if err != nil {
+			return err
 		}
 		c, err := nft.Dial()
 		if err != nil {
-			t.Fatal(err)
+			return errors.Join(err, ns.Close())
 		}
 		if err := c.Apply(bad); err == nil {
 			t.Error("the kernel took hook 99")
 		}
-		return errors.Join(c.Verify(sample()), c.Close())
+		return errors.Join(c.Verify(sample()), c.Close(), ns.Close())
 	})
 	if diff, ok := errors.AsType[*nft.DifferenceError](err); !ok || diff.What != "has 0 tables, not 1" {
 		t.Errorf("got %v", err)
