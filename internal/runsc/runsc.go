@@ -18,6 +18,13 @@ const WaitArgv0 = Argv0 + "-wait"
 const (
 	WireFD = 3 // the sandbox's end of the wire
 	ArgsFD = 4
+	ExeFD  = 5 // its own program, which was its path
+
+	// HighFD is the null device. It is there for its number alone: whoever has
+	// it has a table for 256 descriptors, and so has every child. gVisor's kernel
+	// moves its standard streams up to 253, and would wait 5 to 20 ms for the
+	// host's kernel to enlarge the table of a process with threads.
+	HighFD = 200
 )
 
 // guestWireFD is the wire's number in the sandbox's first process.

@@ -162,17 +162,21 @@ func launch() (*gvisor, error) {
 	wire := os.NewFile(handoff.WireFD, "wire")
 	g.args = argsIn
 	g.cmd = &exec.Cmd{
-		Path: fmt.Sprintf("/proc/self/fd/%d", handoff.ExeFD), Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
+		Path: fmt.Sprintf("/proc/self/fd/%d", runsc.ExeFD), Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
 		Stdin: null, Stdout: g.log, Stderr: g.log,
-		ExtraFiles:  []*os.File{wire, argsOut}, // runsc.WireFD, runsc.ArgsFD
+		ExtraFiles:  make([]*os.File, runsc.HighFD-2),
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		WaitDelay:   stopGrace,
+	}
+	exe := os.NewFile(handoff.ExeFD, "exe")
+	for fd, f := range map[int]*os.File{runsc.WireFD: wire, runsc.ArgsFD: argsOut, runsc.ExeFD: exe, runsc.HighFD: null} {
+		g.cmd.ExtraFiles[fd-3] = f
 	}
 	if err := g.cmd.Start(); err != nil {
 		return nil, err
 	}
 	// The parent's end of the wire must see the end of the sandbox.
-	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close(), unix.Close(handoff.ExeFD))
+	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close(), exe.Close())
 }
 
 // run lets gVisor go and waits for its end, or for the parent to let go.

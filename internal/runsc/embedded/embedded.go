@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
@@ -21,6 +22,8 @@ import (
 func Main() {
 	withoutRseq()
 	if os.Args[0] == runsc.WaitArgv0 {
+		syscall.CloseOnExec(runsc.HighFD)
+		_ = syscall.Close(runsc.ExeFD)
 		awaitArgs()
 	}
 	userNamespace()
