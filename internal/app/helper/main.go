@@ -74,15 +74,14 @@ func failure(err error) handoff.Report {
 }
 
 func run(control *os.File) error {
-	enrolled := make([]byte, 1)
-	if _, err := io.ReadFull(control, enrolled); err != nil {
-		return nil
-	}
 	// gVisor's program takes as long to start as all that follows here; it waits
 	// for its arguments.
 	g, err := launch()
 	if err != nil {
 		return layerError("gvisor", err, "")
+	}
+	if err := handoff.WriteReport(control, handoff.Report{Event: handoff.Launched}); err != nil {
+		return err
 	}
 	s, files, err := handoff.ReadSettings(control)
 	if err != nil {
@@ -93,6 +92,10 @@ func run(control *os.File) error {
 		return err
 	}
 	defer runtime.KeepAlive(proxy) // the proxy serves until this process's end of its socket is gone
+	enrolled := make([]byte, 1)
+	if _, err := io.ReadFull(control, enrolled); err != nil {
+		return err
+	}
 	return g.run(control, s)
 }
 

@@ -99,17 +99,20 @@ func (l *limits) listen() {
 	}
 }
 
-// enroll puts the helper under the limits before it does anything.
-func (l *limits) enroll(pid int) error {
-	id, err := proc.Identify(pid)
+// enroll puts the helper, which is the first of the processes, and what it has
+// started under the limits.
+func (l *limits) enroll(pids []int) error {
+	id, err := proc.Identify(pids[0])
 	if err != nil {
 		return fmt.Errorf("identify helper: %w", err)
 	}
 	if err := l.dog.Helper(id); err != nil {
 		return err
 	}
-	if err := l.group.AddProcess(pid); err != nil {
-		return bailey.WrapError(bailey.Unsupported, "put the sandbox into its cgroup", err, "see bailey doctor")
+	for _, pid := range pids {
+		if err := l.group.AddProcess(pid); err != nil {
+			return bailey.WrapError(bailey.Unsupported, "put the sandbox into its cgroup", err, "see bailey doctor")
+		}
 	}
 	return nil
 }

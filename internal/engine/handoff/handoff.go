@@ -28,8 +28,9 @@ const (
 	ExeFD     = role.HelperExeFD
 )
 
-// Enrolled is the one byte that the parent sends when the helper is under its
-// limits: from then on it may start processes. Settings follow.
+// Enrolled is the one byte that the parent sends, after the settings, when the
+// helper and gVisor's waiting program are under their limits: from then on
+// that program may have its arguments.
 const Enrolled = 'e'
 
 // maxSettings bounds the document that the parent sends. Private copies of a
@@ -49,7 +50,7 @@ type Settings struct {
 
 // Report is one line from the helper to the parent.
 type Report struct {
-	Event   string `json:"event"` // started, failed, exited
+	Event   string `json:"event"` // launched, started, failed, exited
 	Layer   string `json:"layer,omitempty"`
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
@@ -58,9 +59,10 @@ type Report struct {
 
 // The events of a Report.
 const (
-	Started = "started" // gVisor runs; carries the private folder's descriptor if there is one
-	Failed  = "failed"  // nothing runs
-	Exited  = "exited"  // gVisor ended
+	Launched = "launched" // gVisor's program waits for its arguments
+	Started  = "started"  // gVisor runs; carries the private folder's descriptor if there is one
+	Failed   = "failed"   // nothing runs
+	Exited   = "exited"   // gVisor ended
 )
 
 // WriteSettings sends s, length first, and the files.

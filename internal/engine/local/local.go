@@ -14,6 +14,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/launch"
+	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
@@ -25,10 +26,10 @@ const startTimeout = 60 * time.Second
 // Config is what the engine needs to make one sandbox.
 type Config struct {
 	Spec       sandbox.Spec
-	Executable string              // host path of this binary
-	Proxy      *os.File            // the proxy's socket for listeners; nil in mode none
-	Enroll     func(pid int) error // puts the helper into its limits before it does anything
-	DebugDir   string              // writable folder of the host for gVisor's logs; empty for none
+	Executable string                 // host path of this binary
+	Proxy      *os.File               // the proxy's socket for listeners; nil in mode none
+	Enroll     func(pids []int) error // puts the helper, first, and what it has started into their limits
+	DebugDir   string                 // writable folder of the host for gVisor's logs; empty for none
 }
 
 // Caller is the identity that bailey was started with.
@@ -121,21 +122,13 @@ func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
 	if err := cfg.Spec.Validate(); err != nil {
 		return err
 	}
-	if cfg.Enroll != nil {
-		if err := cfg.Enroll(sb.Pid); err != nil {
-			return err
-		}
-	}
-	if _, err := sb.control.Write([]byte{handoff.Enrolled}); err != nil {
-		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
-	}
 	var cl cleanup
 	defer cl.run()
 	settings, files, err := prepare(p, &cfg, &cl)
 	if err != nil {
 		return err
 	}
-	return sb.begin(ctx, settings, files)
+	return sb.begin(ctx, cfg.Enroll, settings, files)
 }
 
 // prepare turns the specification into settings and the descriptors that go
@@ -184,63 +177,90 @@ func startError(caller Caller, err error) error {
 	return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace: "+what, err, fix)
 }
 
-// begin tells the helper what to make, and waits until it says that gVisor
-// runs.
-func (sb *Sandbox) begin(ctx context.Context, s *handoff.Settings, files []*os.File) error {
+// begin tells the helper what to make, puts it under its limits meanwhile, and
+// waits until it says that gVisor runs.
+func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *handoff.Settings, files []*os.File) error {
 	if err := handoff.WriteSettings(sb.control, s, files); err != nil {
+		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
+	}
+	said := make(chan said, 4) // more than a helper says
+	sb.heard = make(chan struct{})
+	go sb.listen(said)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		bailey.NewError(bailey.Unavailable, fmt.Sprintf("the sandbox did not start within %v", startTimeout), "see bailey doctor"))
+	defer cancel()
+	if _, err := await(ctx, said, handoff.Launched); err != nil {
 		return err
 	}
-	type answer struct {
-		report  handoff.Report
-		private *os.File
-		err     error
+	if err := sb.enroll(enroll); err != nil {
+		return err
 	}
-	got := make(chan answer, 1)
-	sb.heard = make(chan struct{})
-	go func() {
-		defer close(sb.heard)
-		reports := handoff.NewReports(sb.control)
-		r, private, err := reports.Next()
-		got <- answer{r, private, err}
-		if err == nil && r.Event == handoff.Started {
-			sb.follow(reports)
+	private, err := await(ctx, said, handoff.Started)
+	sb.Private = private
+	return err
+}
+
+// enroll puts the helper and gVisor's program, which waits for its arguments,
+// under their limits, and lets the helper hand those arguments over.
+func (sb *Sandbox) enroll(enroll func([]int) error) error {
+	if enroll != nil {
+		children, err := proc.Descendants(sb.Pid)
+		if err != nil || len(children) != 1 {
+			return fmt.Errorf("look for gVisor's process: %d children: %w", len(children), err)
 		}
-	}()
-	timeout := time.NewTimer(startTimeout)
-	defer timeout.Stop()
+		if err := enroll([]int{sb.Pid, children[0].PID}); err != nil {
+			return err
+		}
+	}
+	_, err := sb.control.Write([]byte{handoff.Enrolled})
+	return err
+}
+
+// said is one report of the helper's, or why there is none.
+type said struct {
+	report handoff.Report
+	with   *os.File
+	err    error
+}
+
+// listen passes on what the helper says until it is gone.
+func (sb *Sandbox) listen(to chan<- said) {
+	defer close(sb.heard)
+	reports := handoff.NewReports(sb.control)
+	for {
+		r, with, err := reports.Next()
+		if r.Event == handoff.Exited {
+			sb.mu.Lock()
+			sb.exit = Exit{Log: r.Log, Message: r.Message, Hint: r.Hint}
+			sb.mu.Unlock()
+		}
+		select {
+		case to <- said{r, with, err}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits for the helper to say one thing; anything else is a failure.
+func await(ctx context.Context, from <-chan said, event string) (*os.File, error) {
 	select {
-	case a := <-got:
-		sb.Private = a.private
-		return startFailure(a.report, a.err)
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-timeout.C:
-		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("the sandbox did not start within %v", startTimeout), "see bailey doctor")
+		return nil, context.Cause(ctx)
+	case m := <-from:
+		switch r := m.report; {
+		case m.err != nil:
+			return nil, bailey.WrapError(bailey.Unsupported, "the sandbox's helper ended before the sandbox ran", m.err, "see bailey doctor")
+		case r.Event == event:
+			return m.with, nil
+		case r.Event == handoff.Exited:
+			return nil, bailey.NewError(bailey.Unsupported, "gvisor ended before the sandbox ran: "+strings.TrimSpace(r.Log), "see bailey doctor")
+		default:
+			return nil, bailey.NewError(bailey.Unsupported, "cannot put "+r.Layer+" in place: "+r.Message, r.Hint)
+		}
 	}
-}
-
-func startFailure(r handoff.Report, err error) error {
-	switch {
-	case err != nil:
-		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper ended before the sandbox ran", err, "see bailey doctor")
-	case r.Event == handoff.Started:
-		return nil
-	case r.Event == handoff.Exited:
-		return bailey.NewError(bailey.Unsupported, "gvisor ended before the sandbox ran: "+strings.TrimSpace(r.Log), "see bailey doctor")
-	default:
-		return bailey.NewError(bailey.Unsupported, "cannot put "+r.Layer+" in place: "+r.Message, r.Hint)
-	}
-}
-
-// follow reads what the helper says after the start.
-func (sb *Sandbox) follow(reports *handoff.Reports) {
-	r, _, err := reports.Next()
-	if err != nil {
-		return
-	}
-	sb.mu.Lock()
-	sb.exit = Exit{Log: r.Log, Message: r.Message, Hint: r.Hint}
-	sb.mu.Unlock()
 }
 
 // Done is closed when the sandbox is gone, every process of it included.
