@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -33,7 +32,7 @@ type limits struct {
 
 // startLimits starts the watchdog before there is anything to clean up, then
 // makes the cgroup.
-func (u *running) startLimits(context.Context) error {
+func (u *running) startLimits() error {
 	l := u.plan.spec.Limits
 	group, err := cgroup.Find(cgroup.Config{
 		ID:     string(u.plan.spec.ID),

@@ -95,30 +95,39 @@ func (u *running) run(ctx context.Context) (code int, err error) {
 }
 
 // acquire makes everything that the run needs, in the one order that leaves
-// nothing behind: what cleans up comes before what needs cleaning.
+// nothing behind: what cleans up comes before what needs cleaning. The proxy,
+// the helper and its namespaces need none: they end with this process. So the
+// watchdog and the cgroup can be made while the helper is at work.
 func (u *running) acquire(ctx context.Context) error {
-	steps := []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"watchdog", u.startLimits},
-		{"name", u.claimName},
-		{"proxy", u.startProxy},
-		{"sandbox", u.startSandbox},
+	if err := u.startProxy(); err != nil {
+		return starting("proxy", err)
 	}
-	for _, s := range steps {
-		if err := s.do(ctx); err != nil {
-			if bailey.KindOf(err) != bailey.Internal {
-				return err
-			}
-			return fmt.Errorf("start %s: %w", s.name, err)
-		}
-	}
-	return nil
+	return starting("sandbox", u.startSandbox(ctx))
 }
 
-func (u *running) claimName(ctx context.Context) error {
-	s, err := control.Listen(ctx, u.host.Dirs.Runtime, u.plan.name, u.host.UID)
+// enroll puts the sandbox's first processes under its limits, and says what
+// is about to run.
+func (u *running) enroll(pids []int) error {
+	if err := u.startLimits(); err != nil {
+		return starting("watchdog", err)
+	}
+	if err := u.claimName(); err != nil {
+		return starting("name", err)
+	}
+	u.announce()
+	return u.limits.enroll(pids)
+}
+
+// starting names what could not be started, where the error does not.
+func starting(what string, err error) error {
+	if err == nil || bailey.KindOf(err) != bailey.Internal {
+		return err
+	}
+	return fmt.Errorf("start %s: %w", what, err)
+}
+
+func (u *running) claimName() error {
+	s, err := control.Listen(u.ctx, u.host.Dirs.Runtime, u.plan.name, u.host.UID)
 	if err != nil {
 		return err
 	}
@@ -127,7 +136,7 @@ func (u *running) claimName(ctx context.Context) error {
 	return nil
 }
 
-func (u *running) startProxy(context.Context) error {
+func (u *running) startProxy() error {
 	if u.plan.policy.Mode == bailey.NetNone {
 		return nil
 	}
@@ -147,7 +156,8 @@ func (u *running) startProxy(context.Context) error {
 	return nil
 }
 
-func (u *running) startSandbox(ctx context.Context) error {
+// announce prints the header.
+func (u *running) announce() {
 	header := u.header()
 	for _, line := range header {
 		u.out.say("%s", line)
@@ -155,9 +165,12 @@ func (u *running) startSandbox(ctx context.Context) error {
 	u.out.event(bailey.Event{
 		Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command, Message: strings.Join(header, "\n"),
 	})
+}
+
+func (u *running) startSandbox(ctx context.Context) error {
 	cfg := local.Config{
 		Spec: u.plan.spec, Executable: u.host.Executable,
-		Enroll:   u.limits.enroll,
+		Enroll:   u.enroll,
 		DebugDir: u.host.DebugDir,
 	}
 	if u.proxy != nil {
