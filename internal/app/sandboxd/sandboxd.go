@@ -31,6 +31,7 @@ type daemon struct {
 	reap *reaper
 	main atomic.Pointer[command] // the main command, once it runs
 
+	guarded chan struct{}  // closed when no signal from inside ends this process
 	running sync.WaitGroup // exec streams
 }
 
@@ -47,16 +48,14 @@ func Main(_ []string) int {
 	}
 	children := make(chan os.Signal, 1) // one slot: the reaper looks for all
 	signal.Notify(children, syscall.SIGCHLD)
-	others := make(chan os.Signal, 16)
-	signal.Notify(others, forwarded()...)
 
 	sandbox, err := wire.NewSandbox(conn)
 	if err != nil {
 		return exitBroken
 	}
-	d := &daemon{wire: sandbox, reap: newReaper()}
+	d := &daemon{wire: sandbox, reap: newReaper(), guarded: make(chan struct{})}
 	go d.reap.run(children)
-	go d.passSignals(others)
+	go d.passSignals()
 	for {
 		stream, err := sandbox.Accept()
 		if err != nil {
@@ -81,8 +80,13 @@ func forwarded() []os.Signal {
 	}
 }
 
-// passSignals hands signals that were sent to sandboxd to the main command.
-func (d *daemon) passSignals(signals <-chan os.Signal) {
+// passSignals hands signals that were sent to sandboxd to the main command. To
+// ask for them takes gVisor milliseconds, so it is not done before the wire is
+// served but before the first command starts: until then nobody can send one.
+func (d *daemon) passSignals() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded()...)
+	close(d.guarded)
 	for s := range signals {
 		number, ok := s.(syscall.Signal)
 		main := d.main.Load()

@@ -57,6 +57,7 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 		_ = w.Send(wire.Failed, wire.FailPayload(wire.FailOther, err.Error()))
 		return
 	}
+	<-d.guarded
 	c, fail := d.start(x)
 	if fail != nil {
 		_ = w.Send(wire.Failed, wire.FailPayload(fail.kind, fail.message))

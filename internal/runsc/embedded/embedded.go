@@ -28,6 +28,8 @@ func Main() {
 	}
 	userNamespace()
 	useCompiledFilters()
+	withoutTracePoints()
+	collectLater()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
 		new(cmd.Gofer):        "internal",
