@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
@@ -143,12 +144,11 @@ func start() (*Helper, error) {
 	if err != nil {
 		return nil, errors.Join(err, null.Close(), closeAll(control, theirs, wire, guest))
 	}
-	program, small, done := Program()
-	defer done()
+	path, small := Program()
 	h.Small = small
 	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire"), exe}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, ends...), Sys: namespaces(uid, in, h.Host)}
-	h.Process, err = os.StartProcess(program, []string{role.Helper}, attr)
+	h.Process, err = os.StartProcess(path, []string{role.Helper}, attr)
 	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close(), exe.Close())
 	if err != nil {
 		return nil, errors.Join(err, closeErr, closeAll(control, wire))
@@ -158,16 +158,27 @@ func start() (*Helper, error) {
 }
 
 // Program returns the path of the program that plays the small roles: the
-// embedded one, or where that cannot be executed, this one. done is to be
-// called when the role has been started.
-func Program() (path string, small bool, done func()) {
-	if firstproc.Image != "" {
-		if f, err := memfd.Executable("bailey", firstproc.Image); err == nil {
-			return memfd.Path(f), true, func() { _ = f.Close() }
-		}
+// embedded one, or where that cannot be executed, this one.
+func Program() (path string, small bool) {
+	small = program() != nil
+	if !small {
+		return "/proc/self/exe", false
 	}
-	return "/proc/self/exe", false, func() {}
+	return memfd.Path(program()), true
 }
+
+// program is the embedded program as a file, or nil. It stays open: its pages
+// are those of the processes that run from it.
+var program = sync.OnceValue(func() *os.File { //nolint:gochecknoglobals // one for all roles
+	if firstproc.Image == "" {
+		return nil
+	}
+	f, err := memfd.Executable("bailey", firstproc.Image)
+	if err != nil {
+		return nil
+	}
+	return f
+})
 
 func namespaces(uid int, in, out IDs) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{

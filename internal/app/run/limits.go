@@ -54,8 +54,7 @@ func (u *running) startLimits() error {
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes
 	}
-	program, _, done := launch.Program()
-	defer done()
+	program, _ := launch.Program()
 	dog, err := watch.Start(&exec.Cmd{Path: program, Args: []string{watch.Argv0}, Env: []string{}, Dir: "/"}, s)
 	if err != nil {
 		return err
