@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -110,16 +111,15 @@ func TestStop_OfAFrozenSandbox(t *testing.T) {
 				clean := nothingLeft(t, y)
 				r := y.Start(t, "run", "-q", "--name", "frozen", "--", "sh", "-c", "echo up; cat >/dev/null")
 				r.Await(t, "up")
-				feeds := []*feed{pour(r)}
+				var all feeds
+				all.pour(r)
 				for range 8 {
 					e := y.Start(t, "exec", "frozen", "--", "sh", "-c", "echo up; cat >/dev/null")
 					e.Await(t, "up")
-					feeds = append(feeds, pour(e))
+					all.pour(e)
 				}
 				y.Start(t, "exec", "frozen", "--", "sh", "-c", "kill -STOP 1; kill -STOP -1")
-				for i, f := range feeds {
-					f.stalls(t, i)
-				}
+				all.stall(t)
 				began := time.Now()
 				code := 128 + int(syscall.SIGTERM)
 				if how == "stop" {
@@ -139,37 +139,25 @@ func TestStop_OfAFrozenSandbox(t *testing.T) {
 	})
 }
 
-// feed writes to a command for ever.
-type feed struct{ wrote chan struct{} }
+// feeds write to commands for ever.
+type feeds struct{ last atomic.Int64 } // when one of them took something
 
-func pour(r *yard.Running) *feed {
-	f := &feed{wrote: make(chan struct{}, 1)}
+func (f *feeds) pour(r *yard.Running) {
 	go func() {
 		for {
 			if _, err := r.Stdin.Write(make([]byte, 64<<10)); err != nil {
 				return
 			}
-			select {
-			case f.wrote <- struct{}{}:
-			default:
-			}
+			f.last.Store(time.Now().UnixNano())
 		}
 	}()
-	return f
 }
 
-// stalls waits until nothing is taken any more.
-func (f *feed) stalls(t *testing.T, i int) {
+// stall waits until none of them takes anything any more.
+func (f *feeds) stall(t *testing.T) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); ; {
-		select {
-		case <-f.wrote:
-		case <-time.After(time.Second):
-			return
-		case <-deadline:
-			t.Fatalf("command %d still reads: nothing is frozen", i)
-		}
-	}
+	yard.Eventually(t, 30*time.Second, func() bool { return time.Since(time.Unix(0, f.last.Load())) > time.Second },
+		func() string { return "the commands still read: nothing is frozen" })
 }
 
 // TestEvents_OfACommandThatCannotRun: nothing is said to have started that did

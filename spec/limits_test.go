@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -57,24 +60,97 @@ func eventOf(list []runEvent, typ string) runEvent {
 	return list[i]
 }
 
-// processesOf lists the processes of a yard's binary, whatever they call
-// themselves and wherever they are rooted.
+// processesOf lists the processes of a yard: those of its binary, whatever they
+// call themselves and wherever they are rooted, and those of the small program,
+// which lies in memory and is the same for every yard. One of these is the
+// yard's if the yard's binary started it or it started the yard's binary, or if
+// it has the yard's folder mounted or open.
 func processesOf(y *yard.Yard) []int {
 	var ours syscall.Stat_t
 	if syscall.Stat(y.Bin, &ours) != nil {
 		return nil
 	}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	var pids []int
+	found, small := map[int]bool{}, []int{}
 	for _, dir := range dirs {
-		var st syscall.Stat_t
-		if syscall.Stat(dir+"/exe", &st) != nil || st.Ino != ours.Ino || st.Dev != ours.Dev {
-			continue
-		}
 		pid, _ := strconv.Atoi(filepath.Base(dir))
-		pids = append(pids, pid)
+		var st syscall.Stat_t
+		if syscall.Stat(dir+"/exe", &st) == nil && st.Ino == ours.Ino && st.Dev == ours.Dev {
+			found[pid] = true
+		} else if exe, _ := os.Readlink(dir + "/exe"); strings.HasPrefix(exe, smallProgram) {
+			small = append(small, pid)
+		}
 	}
+	parents := map[int]bool{}
+	for pid := range found {
+		parents[parentOf(pid)] = true
+	}
+	pids := slices.Collect(maps.Keys(found))
+	for _, pid := range small {
+		if found[parentOf(pid)] || parents[pid] || holds(y, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
 	return pids
+}
+
+// smallProgram is what the link to the program of a helper or a watchdog
+// begins with (memfd_create(2)).
+const smallProgram = "/memfd:bailey"
+
+func parentOf(pid int) int {
+	s, err := proc.ReadStat(pid)
+	if err != nil {
+		return -1
+	}
+	return s.PPID
+}
+
+// holds reports whether a process has the yard's folder mounted or open.
+func holds(y *yard.Yard, pid int) bool {
+	dir, own := "/proc/"+strconv.Itoa(pid), filepath.Dir(y.Dir)
+	if b, _ := os.ReadFile(dir + "/mountinfo"); strings.Contains(string(b), own+"/") {
+		return true
+	}
+	fds, _ := filepath.Glob(dir + "/fd/*")
+	return slices.ContainsFunc(fds, func(fd string) bool {
+		to, _ := os.Readlink(fd)
+		return strings.HasPrefix(to, own+"/")
+	})
+}
+
+// TestProcessesOf_SeesEveryRole: what looks for remains can find each kind.
+func TestProcessesOf_SeesEveryRole(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		r := y.Start(t, "run", "-q", "--allow", "example.com", "--", "sh", "-c", "echo up; cat")
+		r.Await(t, "up")
+		names := func() string {
+			var list []string
+			for _, pid := range processesOf(y) {
+				name, _, _ := strings.Cut(readProc(t, pid, "cmdline"), "\x00")
+				list = append(list, filepath.Base(name))
+			}
+			return " " + strings.Join(list, " ") + " "
+		}
+		for _, name := range []string{"bailey", role.Helper, role.Watchdog, role.Proxy, "runsc-sandbox", "runsc-gofer"} {
+			if got := names(); !strings.Contains(got, " "+name+" ") {
+				t.Errorf("%s is not among %s", name, got)
+			}
+		}
+		// Those of the small program are known without their parent, too: that
+		// is how one that was left behind would be.
+		for _, name := range []string{role.Helper, role.Watchdog} {
+			if pid := childNamed(t, r.Cmd.Process.Pid, name); !holds(y, pid) {
+				t.Errorf("%s would not be found as an orphan", name)
+			}
+		}
+		_ = r.Stdin.Close()
+		r.Wait(t, yard.Timeout).OK(t)
+		if got := names(); strings.TrimSpace(got) != "" {
+			yard.Eventually(t, leftWithin, func() bool { return strings.TrimSpace(names()) == "" }, func() string { return "left: " + names() })
+		}
+	})
 }
 
 // traces are what a run makes on the host besides processes.

@@ -1,8 +1,11 @@
 package spec_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -203,18 +206,124 @@ func openFDs(t *testing.T, pid int) []string {
 	return list
 }
 
-// noNames tries to reach another sandbox by bailey itself, from inside.
+// noNames looks from inside for what leads to another sandbox: bailey's own
+// commands, sockets, and files beside the workspace. What it finds of itself,
+// and what a person finds on the host by the same means, is the twin.
 func noNames(t *testing.T, y *yard.Yard) {
 	t.Helper()
-	out := y.Run(t, "exec", "n1", "--", "sh", "-c", `/.bailey/bailey stop n2 2>&1; /.bailey/bailey ps 2>&1; find /run /tmp /var/tmp /.bailey -name '*.sock' 2>/dev/null; cat ../ws2/token 2>&1`).Stdout
-	if strings.Contains(out, ".sock") || strings.Contains(out, "token-of-2") {
-		t.Errorf("from inside: %s", out)
+	look := `for c in ps 'stop n2' 'exec n2 -- true' 'run -- true'; do timeout 5 %s $c </dev/null >/dev/null 2>&1 && echo "did $c"; done
+find %s -name '*.sock' 2>/dev/null
+cat token ../ws2/token 2>&1; echo end`
+	run := filepath.Dir(y.Dir) + "/run"
+	inside := y.Run(t, "exec", "n1", "--", "sh", "-c", fmt.Sprintf(look, "/.bailey/bailey", "/run /tmp /var/tmp /dev /.bailey /home")).Stdout
+	if !strings.Contains(inside, "token-of-1") || !strings.HasSuffix(inside, "end\n") {
+		t.Errorf("twin: it does not find its own: %q", inside)
+	}
+	for _, bad := range []string{"did ", ".sock", "token-of-2"} {
+		if strings.Contains(inside, bad) {
+			t.Errorf("from inside %q: %s", bad, inside)
+		}
+	}
+	outside := y.Host(t, "sh", "-c", fmt.Sprintf("cd ws1; find %s -name '*.sock'; cat ../ws2/token", run))
+	for _, name := range []string{"n1.sock", "n2.sock", "token-of-2"} {
+		if !strings.Contains(outside, name) {
+			t.Errorf("twin: on the host there is no %s: %s", name, outside)
+		}
 	}
 	names := y.Run(t, "ps").OK(t).Stdout
 	for _, name := range []string{"n1", "n2"} {
 		if !strings.Contains(names, name+" ") {
 			t.Errorf("twin: bailey ps does not list %s:\n%s", name, names)
 		}
+	}
+}
+
+// TestISO06_TheIdentityOwnsNothingElse looks at each process of a sandbox: its
+// ids, all four and of its groups, are the caller's own, or for root ids that
+// nobody has and that own no file of the host.
+func TestISO06_TheIdentityOwnsNothingElse(t *testing.T) {
+	t.Attr("claim", "ISO-06")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		r := y.Start(t, "run", "--quiet", "--allow", "example.com", "--", "sh", "-c", "echo up; cat")
+		r.Await(t, "up")
+		list, err := (posture.Reader{}).Run(r.Cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sandbox := unusedID(t, sandboxID(t, y))
+		proxy := sandbox ^ 0x800000
+		stubs := 0
+		for _, p := range list {
+			uid, gid, groups := y.UID, y.GID, list[0].Groups
+			switch p.Role {
+			case posture.CLI, posture.Watchdog:
+				continue
+			case posture.Stub:
+				stubs++
+			default:
+			}
+			if y.UID == 0 {
+				uid, groups = sandbox, []int{}
+				if p.Role == posture.Proxy {
+					uid = proxy
+				}
+				gid = uid
+			}
+			if !slices.Equal(p.UIDs, []int{uid, uid, uid, uid}) || !slices.Equal(p.GIDs, []int{gid, gid, gid, gid}) || !slices.Equal(p.Groups, groups) {
+				t.Errorf("%s runs as %v, %v, groups %v; want %d, %d, %v", p.Role, p.UIDs, p.GIDs, p.Groups, uid, gid, groups)
+			}
+		}
+		if stubs == 0 {
+			t.Error("no process of a command was looked at")
+		}
+		if y.UID == 0 {
+			ownsNothing(t, sandbox, proxy)
+		}
+		_ = r.Stdin.Close()
+		r.Wait(t, yard.Timeout).OK(t)
+	})
+}
+
+// ownsNothing looks for the ids where names, delegated ranges and files are. An
+// id that does own a file is found by the same search.
+func ownsNothing(t *testing.T, ids ...int) {
+	t.Helper()
+	own := t.TempDir()
+	owned := func(id int) string {
+		out, err := exec.CommandContext(t.Context(), "find", "/etc", "/home", "/root", "/run", "/srv", "/var", own, "-xdev",
+			"(", "-uid", strconv.Itoa(id), "-o", "-gid", strconv.Itoa(id), ")").Output()
+		if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // what others remove meanwhile is no failure
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for _, id := range ids {
+		if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
+			t.Errorf("%d is user %s", id, u.Username)
+		}
+		if g, err := user.LookupGroupId(strconv.Itoa(id)); err == nil {
+			t.Errorf("%d is group %s", id, g.Name)
+		}
+		for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+			b, _ := os.ReadFile(file) // a machine may have none
+			for line := range strings.Lines(string(b)) {
+				f := strings.Split(strings.TrimSpace(line), ":")
+				first, _ := strconv.Atoi(f[1])
+				count, _ := strconv.Atoi(f[2])
+				if id >= first && id < first+count {
+					t.Errorf("%d is in the range %s of %s", id, strings.TrimSpace(line), file)
+				}
+			}
+		}
+		if found := owned(id); found != "" {
+			t.Errorf("%d owns on the host:\n%s", id, found)
+		}
+	}
+	if err := os.Chown(own, ids[0], ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if found := owned(ids[0]); strings.TrimSpace(found) != own {
+		t.Errorf("twin: what it owns is not found: %q", found)
 	}
 }
 
@@ -255,17 +364,19 @@ func startOf(t *testing.T, pid int) string {
 func TestISO09_NothingOutlivesItsKeepers(t *testing.T) {
 	t.Attr("claim", "ISO-09")
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		for i, after := range []time.Duration{30, 150, 400, 900} {
-			t.Run(fmt.Sprintf("kill %d", i), func(t *testing.T) { killed(t, y, after*time.Millisecond, i%2 == 1) })
+		for _, net := range [][]string{{"--net", "none"}, {"--allow", "example.com"}} {
+			for i, after := range []time.Duration{30, 150, 400, 900} {
+				t.Run(fmt.Sprintf("%s kill %d", net[1], i), func(t *testing.T) { killed(t, y, net, after*time.Millisecond, i%2 == 1) })
+			}
 		}
 	})
 }
 
 // killed kills the run, and the watchdog with it if both is set, some time
 // after the start.
-func killed(t *testing.T, y *yard.Yard, after time.Duration, both bool) {
+func killed(t *testing.T, y *yard.Yard, net []string, after time.Duration, both bool) {
 	t.Helper()
-	r := y.Start(t, "run", "--quiet", "--", "sh", "-c", "sleep 600 & sleep 600")
+	r := y.Start(t, slices.Concat([]string{"run", "--quiet"}, net, []string{"--", "sh", "-c", "sleep 600 & sleep 600"})...)
 	<-time.NewTimer(after).C
 	list, err := (posture.Reader{}).Run(r.Cmd.Process.Pid)
 	if err != nil {
