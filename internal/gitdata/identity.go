@@ -1,9 +1,10 @@
 package gitdata
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
 // Identity is who commits are by: what a sandbox is told of the caller's git
@@ -40,12 +41,12 @@ func ReadIdentity(home, xdg string) Identity {
 // readUserFile reads a file of the caller's own. Links are followed here:
 // dotfiles are often links, and nothing but two short values leaves.
 func readUserFile(path string) []byte {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxConfigBytes {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
 		return nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	data, info, err := beneath.Head(real, MaxConfigBytes)
+	if err != nil || info.Size > MaxConfigBytes {
 		return nil
 	}
 	return data

@@ -283,6 +283,35 @@ func TestFind_Layouts(t *testing.T) {
 	}
 }
 
+// TestFind_FollowsNoLinkOutOfTheWorkspace: a folder of the workspace is in the
+// caller's PATH, and an agent has put a link there.
+func TestFind_FollowsNoLinkOutOfTheWorkspace(t *testing.T) {
+	t.Parallel()
+	const modules = "/node_modules/@anthropic-ai/claude-code"
+	for _, tc := range []struct {
+		name, link, target string
+		found              bool
+	}{
+		{"a program of the workspace", "/src/app/bin/claude", "/src/app/claude-real", true},
+		{"a program elsewhere", "/src/app/bin/claude", "/home/ada/claude-other", false},
+		{"a package elsewhere", "/src/app/bin/claude", "/home/ada" + modules + "/bin/claude.exe", false},
+		{"a link of the user's", "/opt/x/bin/claude", "/home/ada/claude-other", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t, map[string]string{
+				tc.link: "-> " + tc.target, "/src/app/claude-real": elf, "/home/ada/claude-other": elf, "/home/ada" + modules + "/bin/claude.exe": elf,
+			})
+			_, err := harness.Find("claude", harness.Host{
+				Arch: "amd64", Home: "/nonexistent", Path: []string{"/src/app/bin", "/opt/x/bin"}, Workspace: "/src/app", Files: d,
+			})
+			if (err == nil) != tc.found {
+				t.Errorf("found: %v", err)
+			}
+		})
+	}
+}
+
 func TestFind_NotInstalled(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -2,6 +2,8 @@ package harness
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -134,7 +136,7 @@ func compareVersions(x, y string) int {
 
 // fromCommand follows a command in a PATH folder to the agent's program.
 func fromCommand(a agent, h Host, command string) (installed, bool) {
-	file, err := h.Files.EvalSymlinks(command)
+	file, err := h.follow(command)
 	if err != nil {
 		return installed{}, false
 	}
@@ -151,6 +153,22 @@ func fromCommand(a agent, h Host, command string) (installed, bool) {
 	return native(a, h, file), true
 }
 
+// errLeaves is why a link of the workspace is not followed.
+var errLeaves = errors.New("a link of the workspace leads out of it")
+
+// follow returns what a path names, without links. What lies in the workspace
+// may be an agent's work, and may not name what lies elsewhere.
+func (h Host) follow(p string) (string, error) {
+	real, err := h.Files.EvalSymlinks(p)
+	if err != nil {
+		return "", fmt.Errorf("follow %s: %w", p, err)
+	}
+	if h.Workspace != "" && sandbox.Within(p, h.Workspace) && !sandbox.Within(real, h.Workspace) {
+		return "", fmt.Errorf("follow %s: %w", p, errLeaves)
+	}
+	return real, nil
+}
+
 // packageOf returns the folder of an npm package that a file lies in.
 func packageOf(file, pkg string) (string, bool) {
 	mark := "/node_modules/" + pkg + "/"
@@ -165,14 +183,14 @@ func packageOf(file, pkg string) (string, bool) {
 // itself, where the installer put the one that fits this processor, or in one
 // of the packages for this platform, inside it or beside it.
 func fromPackage(a agent, h Host, dir string) (installed, bool) {
-	dir, err := h.Files.EvalSymlinks(dir)
+	dir, err := h.follow(dir)
 	if err != nil || !strings.HasSuffix(dir, "/node_modules/"+a.wrapper) {
 		// A link to any other folder would show that folder to the sandbox,
 		// and a project's node_modules may be in PATH.
 		return installed{}, false
 	}
 	for _, b := range a.bins {
-		if file, err := h.Files.EvalSymlinks(path.Join(dir, b)); err == nil && isELF(h.Files, file) {
+		if file, err := h.follow(path.Join(dir, b)); err == nil && isELF(h.Files, file) {
 			return native(a, h, file), true
 		}
 	}
@@ -183,7 +201,7 @@ func fromPackage(a agent, h Host, dir string) (installed, bool) {
 			path.Join(modules, p.pkg, p.file),
 			path.Join(dir, p.file),
 		} {
-			if file, err := h.Files.EvalSymlinks(file); err == nil && isELF(h.Files, file) {
+			if file, err := h.follow(file); err == nil && isELF(h.Files, file) {
 				return native(a, h, file), true
 			}
 		}
@@ -200,7 +218,7 @@ func fromScript(a agent, h Host, dir string) (installed, bool) {
 		return installed{}, false
 	}
 	for _, d := range slices.Concat(h.Path, binFolders(h)) {
-		node, err := h.Files.EvalSymlinks(path.Join(d, "node"))
+		node, err := h.follow(path.Join(d, "node"))
 		if err != nil || path.Base(node) != "node" || !isELF(h.Files, node) {
 			continue
 		}

@@ -2,10 +2,11 @@ package harness
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
 // OS is the disk of this machine.
@@ -20,24 +21,13 @@ func (OS) EvalSymlinks(path string) (string, error) { return filepath.EvalSymlin
 // ReadDir is os.ReadDir.
 func (OS) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) } //nolint:wrapcheck // an adapter
 
-// Head reads the first bytes of a regular file. Anything else is an error, so
-// that a pipe put in the place of a program blocks nobody.
+// Head reads the first bytes of the regular file at a path without links, as
+// EvalSymlinks returns it. Anything else is an error, so that what is put in
+// the place of a program meanwhile neither blocks nor leads elsewhere.
 func (OS) Head(path string, n int) ([]byte, error) {
-	info, err := os.Stat(path)
+	data, _, err := beneath.Head(path, int64(n))
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", path, err)
+		return nil, fmt.Errorf("read program: %w", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, int64(n)))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return b, nil
+	return data, nil
 }

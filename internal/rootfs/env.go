@@ -58,8 +58,8 @@ func searchPath(t tree, h Host) []string {
 		}
 		at[tool.From] = append(at[tool.From], tool.Path...)
 	}
-	for _, dir := range filepath.SplitList(h.env("PATH")) {
-		if !filepath.IsAbs(dir) {
+	for _, dir := range h.path() {
+		if !filepath.IsAbs(dir) || hasControl(dir) {
 			continue
 		}
 		dir = filepath.Clean(dir)

@@ -89,8 +89,17 @@ func (h Host) check() error {
 	return nil
 }
 
-// env returns the caller's value of a variable, or "" when it holds control
-// characters, which no variable taken over here has a use for.
+// path returns the folders of the caller's PATH. However many: only those that
+// are visible inside are kept.
+func (h Host) path() []string {
+	if h.Env == nil {
+		return nil
+	}
+	return filepath.SplitList(h.Env("PATH"))
+}
+
+// env returns the caller's value of a variable, or "" when it is overlong or
+// holds control characters, which no variable taken over here has a use for.
 func (h Host) env(name string) string {
 	if h.Env == nil {
 		return ""

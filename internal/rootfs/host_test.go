@@ -342,6 +342,18 @@ func TestFromHost_PathKeepsTheCallersOrder(t *testing.T) {
 	}
 }
 
+// TestFromHost_LongPath: a PATH of any length keeps its order, and a folder in
+// it that cannot be written down takes no other with it.
+func TestFromHost_LongPath(t *testing.T) {
+	t.Parallel()
+	h := host(machine(t, merged()))
+	h.Env = environment(map[string]string{"PATH": "/opt/a\nb:/bin:" + strings.Repeat("/opt/gone:", 2000) + "/home/caller/w/bin:/usr/bin"})
+	want := "PATH=/bin:/home/caller/w/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin"
+	if p := plan(t, h); !slices.Contains(p.Env, want) {
+		t.Errorf("got %v", p.Env)
+	}
+}
+
 // TestFromHost_RealArchive asks the real localedef for an archive and looks
 // its names up.
 func TestFromHost_RealArchive(t *testing.T) {

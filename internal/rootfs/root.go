@@ -1,11 +1,11 @@
 package rootfs
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
@@ -208,9 +208,9 @@ func (s *search) harmless(root string) bool {
 	if slices.ContainsFunc(s.ofHome(slices.Concat(shared(), secrets())), func(place string) bool { return sandbox.Within(place, root) }) {
 		return false
 	}
-	entries, err := os.ReadDir(s.tree.host(root))
+	entries, err := s.tree.list(root)
 	if err != nil { // a file, or one the caller may not list
 		return s.tree.isFile(root)
 	}
-	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return slices.Contains(secrets(), e.Name()) })
+	return !slices.ContainsFunc(entries, func(e beneath.Entry) bool { return slices.Contains(secrets(), e.Name) })
 }

@@ -2,7 +2,6 @@ package rootfs
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,8 +51,8 @@ func (s *search) leadsTo(path, name string) bool {
 // text returns a small file of the caller's or of the workspace, "" if there
 // is none.
 func (s *search) text(path string) string {
-	real, _, err := s.tree.resolve(path)
-	if err != nil {
+	real, ok := s.follow(path)
+	if !ok {
 		return ""
 	}
 	data, err := s.tree.read(real, maxVersionFile, 0)
@@ -61,6 +60,33 @@ func (s *search) text(path string) string {
 		return ""
 	}
 	return string(data)
+}
+
+// names lists a folder, sorted; nothing if it cannot be read.
+func (s *search) names(dir string) []string {
+	real, ok := s.follow(dir)
+	if !ok {
+		return nil
+	}
+	entries, err := s.tree.list(real)
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// follow returns what a path names. A link of the workspace, which an agent may
+// have made, is followed inside the workspace only.
+func (s *search) follow(path string) (real string, ok bool) {
+	real, links, err := s.tree.resolve(path)
+	if err != nil || s.fromWorkspace(path, links) && !s.inWorkspace(real) {
+		return "", false
+	}
+	return real, true
 }
 
 // upwards calls visit for the current folder and each above it, until visit
@@ -112,13 +138,9 @@ func (s *search) installed(dir, v string) string {
 	if s.tree.exists(filepath.Join(dir, v)) {
 		return v
 	}
-	entries, err := os.ReadDir(s.tree.host(dir))
-	if err != nil {
-		return ""
-	}
 	best := ""
-	for _, e := range entries {
-		if name := e.Name(); strings.HasPrefix(name, v+".") || strings.HasPrefix(name, v+"-") {
+	for _, name := range s.names(dir) {
+		if strings.HasPrefix(name, v+".") || strings.HasPrefix(name, v+"-") {
 			if best == "" || newer(name, best) {
 				best = name
 			}
@@ -190,24 +212,20 @@ func (s *search) asdf(root, name string) string {
 // settings ask for, else the latest.
 func (s *search) mise(root, name string) string {
 	installs := filepath.Join(root, "installs")
-	entries, err := os.ReadDir(s.tree.host(installs))
-	if err != nil {
-		return ""
-	}
-	for _, e := range entries {
-		v := s.Env("MISE_" + strings.ToUpper(strings.ReplaceAll(e.Name(), "-", "_")) + "_VERSION")
+	for _, tool := range s.names(installs) {
+		v := s.Env("MISE_" + strings.ToUpper(strings.ReplaceAll(tool, "-", "_")) + "_VERSION")
 		for _, look := range []func(string) string{s.miseToml, s.toolVersions} {
 			if v == "" {
-				v = look(e.Name())
+				v = look(tool)
 			}
 		}
 		if v == "" {
 			v = "latest"
 		}
-		if v = s.installed(filepath.Join(installs, e.Name()), v); v == "" {
+		if v = s.installed(filepath.Join(installs, tool), v); v == "" {
 			continue
 		}
-		if path := filepath.Join(installs, e.Name(), v, "bin", name); s.executable(path) {
+		if path := filepath.Join(installs, tool, v, "bin", name); s.executable(path) {
 			return path
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -301,6 +302,65 @@ func TestResolver_Command(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestResolver_FollowsNoLinkOfTheWorkspace: what an agent may have made in the
+// workspace says which version is wanted only if it is a plain file there.
+func TestResolver_FollowsNoLinkOfTheWorkspace(t *testing.T) {
+	t.Parallel()
+	const outside, pipe = "-> ../other/version", ""
+	for _, tt := range []struct {
+		name, file, text, want string
+	}{
+		{"a plain file", "home/me/w/.python-version", "3.9.1\n", "3.9.1"},
+		{"a link in the workspace", "home/me/w/.python-version", "-> inner", "3.9.1"},
+		{"a link out", "home/me/w/.python-version", outside, "3.12.1"},
+		{"a link to a link out", "home/me/w/.python-version", "-> to-outside", "3.12.1"},
+		{"a pipe", "home/me/w/.python-version", pipe, "3.12.1"},
+		{"above the workspace", "home/me/.python-version", "-> other/version", "3.9.1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{
+				"home/me/.pyenv/shims/python3": "#!/usr/bin/env bash\n", "home/me/.pyenv/version": "3.12.1\n", "home/me/other/version": "3.9.1\n",
+				"home/me/.pyenv/versions/3.9.1/bin/python3": elf, "home/me/.pyenv/versions/3.12.1/bin/python3": elf,
+				"home/me/w/inner": "3.9.1\n", "home/me/w/to-outside": outside,
+			}
+			if tt.text != pipe {
+				files[tt.file] = tt.text
+			}
+			dir := machine(t, system(files))
+			if tt.text == pipe {
+				if err := syscall.Mkfifo(filepath.Join(dir, tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tools, err := caller(dir, "~/.pyenv/shims", nil).Command("python3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "mount /home/me/.pyenv/versions/" + tt.want + " (argv[0])"
+			if got := seen(tools, dir); !slices.Contains(got, want) {
+				t.Errorf("want %s, got %v", want, got)
+			}
+		})
+	}
+}
+
+// TestResolver_ListsNoFolderBehindALinkOfTheWorkspace: a shim in the workspace
+// names versions by a folder there.
+func TestResolver_ListsNoFolderBehindALinkOfTheWorkspace(t *testing.T) {
+	t.Parallel()
+	for link, want := range map[string]int{"-> ../kept": 1, "-> ../../../other": 0} {
+		dir := machine(t, system(map[string]string{
+			"home/me/w/mise/shims/x": elf, "home/me/w/mise/installs/t": link,
+			"home/me/w/mise/kept/latest.1/bin/x": elf, "home/me/other/latest.1/bin/x": elf,
+		}))
+		tools, err := caller(dir, "~/w/mise/shims", nil).Command("x")
+		if err != nil || len(tools) != want {
+			t.Errorf("%s: %v %v", link, seen(tools, dir), err)
+		}
 	}
 }
 

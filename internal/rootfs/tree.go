@@ -3,13 +3,13 @@ package rootfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
 // maxLinks is how many symbolic links one path may go through, as in the
@@ -119,39 +119,43 @@ func (t tree) linkTarget(path string) (string, error) {
 	return os.Readlink(t.host(path))
 }
 
-// read returns the regular file at path; one longer than limit, or one that
-// misses a permission bit of need, is an error. The file is checked after it
-// is opened, so that a pipe put in its place does not hang.
+// read returns the regular file at a path without links; one longer than
+// limit, or one that misses a permission bit of need, is an error.
 func (t tree) read(path string, limit int64, need fs.FileMode) ([]byte, error) {
-	f, err := os.OpenFile(t.host(path), os.O_RDONLY|openNonblock, 0)
+	data, info, err := beneath.Head(t.host(path), limit)
 	if err != nil {
-		return nil, fmt.Errorf("open file: %w", err)
-	}
-	defer func() { _ = f.Close() }() // read only: nothing to lose
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("stat file: %w", err)
-	}
-	if mode := info.Mode(); !mode.IsRegular() || mode&need != need || info.Size() > limit {
-		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
-	}
-	buf := make([]byte, info.Size()) // one that grows meanwhile is cut: it was this long when it was asked for
-	n, err := io.ReadFull(f, buf)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	return buf[:n], nil
+	if info.Mode&need != need || info.Size > limit {
+		return nil, fmt.Errorf("read %s: %w", path, fs.ErrInvalid)
+	}
+	return data, nil
 }
 
-// head returns the first bytes of a file, fewer than n if it is shorter, and
-// nothing if it cannot be read.
-func (t tree) head(path string, n int) []byte {
-	f, err := os.OpenFile(t.host(path), os.O_RDONLY|openNonblock, 0)
+// head returns the first bytes of the regular file at a path without links,
+// fewer than n if it is shorter, and nothing if it cannot be read.
+func (t tree) head(path string, n int64) []byte {
+	data, _, err := beneath.Head(t.host(path), n)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // read only: nothing to lose
-	buf := make([]byte, n)
-	got, _ := io.ReadFull(f, buf) // a short file is what ErrUnexpectedEOF says here
-	return buf[:got]
+	return data
+}
+
+// maxListed bounds the entries looked at of one folder.
+const maxListed = 1 << 16
+
+// list returns the entries of the folder at a path without links. One with too
+// many is an error.
+func (t tree) list(path string) ([]beneath.Entry, error) {
+	dir, err := beneath.Dir(t.host(path))
+	if err != nil {
+		return nil, fmt.Errorf("list folder: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	entries, err := beneath.ReadDir(dir, "", maxListed)
+	if err != nil {
+		return nil, fmt.Errorf("list folder %s: %w", path, err)
+	}
+	return entries, nil
 }

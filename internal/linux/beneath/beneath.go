@@ -96,12 +96,47 @@ func ReadFile(dir *os.File, rel string, limit int64) ([]byte, Info, error) {
 	if !info.Mode.IsRegular() || info.Size > limit {
 		return nil, info, fmt.Errorf("read %s: %w", rel, ErrStrange)
 	}
-	buf := make([]byte, info.Size) // what is added meanwhile is not read
-	n, err := io.ReadFull(f, buf)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, info, fmt.Errorf("read %s: %w", rel, err)
+	data, err := contents(f, info.Size)
+	return data, info, err
+}
+
+// Head returns up to limit first bytes of the regular file at an absolute path
+// that has no symbolic link in it. Anything that is no regular file is
+// ErrStrange; Info.Size says how long the file is.
+func Head(path string, limit int64) ([]byte, Info, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, Info{}, fmt.Errorf("open file %s: %w", path, fs.ErrInvalid)
 	}
-	return buf[:n], info, nil
+	how := unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC, Mode: 0,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	fd, err := openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return nil, Info{}, fmt.Errorf("open file %s: %w", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	info, err := stat(f)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	if !info.Mode.IsRegular() {
+		return nil, info, fmt.Errorf("read %s: %w", path, ErrStrange)
+	}
+	data, err := contents(f, min(info.Size, limit))
+	return data, info, err
+}
+
+// contents reads n bytes, or up to the end. What is added meanwhile is not
+// read.
+func contents(f *os.File, n int64) ([]byte, error) {
+	buf := make([]byte, n)
+	got, err := io.ReadFull(f, buf)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return buf[:got], nil
 }
 
 // Entry is one name in a folder and its type, as the folder tells it.

@@ -73,6 +73,33 @@ func TestReadFile_FollowsNoLink(t *testing.T) {
 	}
 }
 
+func TestHead_FollowsNoLinkAndWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	path, _ := yard(t)
+	write(t, path+"/a/file", "text")
+	for name, target := range map[string]string{"link": "a/file", "dir": "a"} {
+		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(path+"/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int64]string{0: "", 2: "te", 4: "text", 9: "text"} {
+		if got, info, err := beneath.Head(path+"/a/file", limit); err != nil || string(got) != want || info.Size != 4 {
+			t.Errorf("%d bytes: %q %+v %v", limit, got, info, err)
+		}
+	}
+	for _, name := range []string{"/link", "/dir/file", "/pipe", "/a", "/gone"} {
+		if _, _, err := beneath.Head(path+name, 9); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	if _, _, err := beneath.Head("a/file", 9); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a relative path: %v", err)
+	}
+}
+
 func TestReadDir_IsSortedAndBounded(t *testing.T) {
 	t.Parallel()
 	path, dir := yard(t)
