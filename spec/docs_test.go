@@ -71,26 +71,7 @@ func binary(t *testing.T) string {
 
 func runBlock(t *testing.T, bin string, block []example) {
 	t.Helper()
-	dir := t.TempDir()
-	home, work, path := filepath.Join(dir, "home"), filepath.Join(dir, "work"), filepath.Join(dir, "bin")
-	for _, d := range []string{home, work, path} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(bin, filepath.Join(path, "bailey")); err != nil { // whatever it is called
-		t.Fatal(err)
-	}
-	env := append(os.Environ(),
-		"HOME="+home,
-		"PATH="+path+":"+os.Getenv("PATH"),
-		"TERM=dumb", "LC_ALL=C.UTF-8",
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
-		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
-	)
-	if out, status := shell(t, work, env, "git init -q -b main . && git commit -q --allow-empty -m start"); status != 0 {
-		t.Fatalf("prepare the folder: exit %d: %s", status, out)
-	}
+	work, env := freshFolder(t, bin)
 	for _, e := range block {
 		out, status := shell(t, work, env, e.shell)
 		if status != e.status {
@@ -102,11 +83,44 @@ func runBlock(t *testing.T, bin string, block []example) {
 	}
 }
 
+// freshFolder makes a git repository with one commit, and an environment in
+// which bailey is the program under test and no sandbox but the test's own is
+// in sight.
+func freshFolder(t *testing.T, bin string) (work string, env []string) {
+	t.Helper()
+	dir := t.TempDir()
+	home, path, runtime := filepath.Join(dir, "home"), filepath.Join(dir, "bin"), filepath.Join(dir, "run")
+	work = filepath.Join(dir, "work")
+	for _, d := range []string{filepath.Join(home, ".local/share/bash-completion/completions"), filepath.Join(home, ".config/fish/completions"), work, path, runtime} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkout, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(bin, filepath.Join(path, "bailey")); err != nil { // whatever it is called
+		t.Fatal(err)
+	}
+	env = append(os.Environ(),
+		"HOME="+home, "XDG_RUNTIME_DIR="+runtime, "CHECKOUT="+checkout,
+		"PATH="+path+":"+os.Getenv("PATH"),
+		"TERM=dumb", "LC_ALL=C.UTF-8",
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
+	)
+	if out, status := shell(t, work, env, "git init -q -b main . && git commit -q --allow-empty -m start"); status != 0 {
+		t.Fatalf("prepare the folder: exit %d: %s", status, out)
+	}
+	return work, env
+}
+
 func shell(t *testing.T, dir string, env []string, script string) (output string, status int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir, cmd.Env = dir, env
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -33,7 +33,7 @@ func (doctorCommand) Help() string {
 
 Examples:
   bailey doctor
-  bailey doctor --live api-3f2a
+  bailey doctor --live api-3f2a91c0
   bailey doctor --json
 
 Exit codes: 0 when bailey run would work; 1 when a layer is missing, or a running sandbox is not what it must be; 125 when bailey failed.`

@@ -18,8 +18,8 @@ func (execCommand) Help() string {
 	return `Runs a command beside the one that the sandbox was started with: same view, same limits, same network, same environment. It ends with the sandbox.
 
 Examples:
-  bailey exec api-3f2a -- bash
-  bailey exec api-3f2a -- git status
+  bailey exec api-3f2a91c0 -- bash
+  bailey exec api-3f2a91c0 -- git status
 
 Exit codes: as for bailey run.`
 }

@@ -184,7 +184,7 @@ func (c Config) gofer() Posture {
 	p.FDs = []string{
 		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:io_uring", "memfd:flipcall_packet_windows",
 	}
-	p.Mounts = []string{"/ own:/* *", "/* ro", "/* own:/private/* rw", "/* own:/links/* rw", "/* own:/git/* rw"}
+	p.Mounts = []string{"/ own:/* *", "/* ro", "/.bailey/private own:/private rw", "/* own:/private/* rw", "/* own:/links/* rw", "/* own:/git/* rw"}
 	for _, source := range c.Writable {
 		p.Mounts = append(p.Mounts, "/* "+source+" rw", "/* "+source+"/* rw")
 	}
