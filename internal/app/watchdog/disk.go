@@ -59,11 +59,15 @@ func (d *dog) used() size {
 	}
 }
 
-// startBaseline walks the workspace as it was at the instant given: what was
-// born later is the sandbox's.
-func (d *dog) startBaseline(now time.Time) {
+// startBaseline walks the workspace as it was when the sandbox started: what was
+// born later is the sandbox's, however late this process comes to look.
+func (d *dog) startBaseline() {
+	born := d.set.Started
+	if born.IsZero() {
+		born = time.Now()
+	}
 	d.growth.baseRoom = d.used()
-	d.startWalk(walkConfig{bornBefore: now, gently: true})
+	d.startWalk(walkConfig{bornBefore: born, gently: true})
 }
 
 func (d *dog) startWalk(c walkConfig) {

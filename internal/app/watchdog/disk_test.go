@@ -60,6 +60,26 @@ func TestDisk_IsKept(t *testing.T) {
 	}
 }
 
+// TestDisk_CountsFromTheStart: what a sandbox has made before its watchdog came
+// to look is the sandbox's, and what was there before it is not.
+func TestDisk_CountsFromTheStart(t *testing.T) {
+	t.Parallel()
+	dir := workspace(t)
+	<-time.After(20 * time.Millisecond) // the clock of file systems is coarse
+	started := time.Now()
+	<-time.After(20 * time.Millisecond)
+	if err := os.WriteFile(filepath.Join(dir, "new"), make([]byte, 25<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const script = "while :; do echo >> small; sleep 0.1; done" // a walk needs a reason
+	limits := watch.Settings{Workspace: dir, DiskBytes: 20 << 20, Started: started}
+	c := start(t, limits)
+	killedFor(t, c, sandbox(t, c, script, dir), watch.Disk)
+	limits.DiskBytes = 40 << 20
+	c = start(t, limits)
+	lives(t, c, sandbox(t, c, script, dir))
+}
+
 func TestDisk_LetsLessPass(t *testing.T) {
 	t.Parallel()
 	dir := workspace(t)

@@ -57,7 +57,7 @@ func (d *dog) run(control <-chan watch.Message) error {
 	}
 	if d.watchesDisk() {
 		disk = time.Tick(diskPeriod)
-		d.startBaseline(time.Now())
+		d.startBaseline()
 	}
 	for {
 		select {
