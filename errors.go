@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Kind says what sort of failure an Error is. The set is closed: each edge
-// (exit code, HTTP status, log level) maps every Kind.
+// Kind says what sort of failure an Error is. The set is closed.
 type Kind uint8
 
 // The kinds of failure. Internal is the zero value on purpose: a failure
@@ -21,11 +20,6 @@ const (
 	Unavailable             // something needed is not there now
 	Unsupported             // this machine cannot do it
 )
-
-// Kinds lists every Kind, for the tests that hold the edges' maps complete.
-func Kinds() []Kind {
-	return []Kind{Internal, Invalid, NotFound, Forbidden, Conflict, Exhausted, Unavailable, Unsupported}
-}
 
 // String returns the kind's name in lower case.
 func (k Kind) String() string {
