@@ -330,12 +330,7 @@ func TestRouter_HasNoOtherLink(t *testing.T) {
 	t.Parallel()
 	l := build(t)
 	inRouter(t, l, func() error {
-		c, err := netns.Dial()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		names, err := c.Names()
+		names, err := links()
 		if diff := cmp.Diff([]string{"lo", "r0"}, names); diff != "" {
 			t.Error(diff)
 		}

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey/internal/airlock"
-	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/origdst"
 )
 
@@ -398,13 +397,8 @@ func TestClosedListeners_LeaveNoRoute(t *testing.T) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		var names []string
-		inside(t, &airlock.Lock{Sandbox: ns}, func() error {
-			c, err := netns.Dial()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			names, err = c.Names()
+		inside(t, &airlock.Lock{Sandbox: ns}, func() (err error) {
+			names, err = links()
 			return err
 		})
 		if cmp.Equal(names, []string{"lo"}) {

@@ -1,7 +1,6 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -127,19 +126,6 @@ func (c *Conn) AddDefaultRoute(l Link, gateway netip.Addr) error {
 		return fmt.Errorf("add default route by %s: %w", gateway, err)
 	}
 	return nil
-}
-
-// Names lists the links of the namespace, by name.
-func (c *Conn) Names() ([]string, error) {
-	links, err := c.h.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil, fmt.Errorf("list links: %w", err)
-	}
-	names := make([]string, 0, len(links))
-	for _, l := range links {
-		names = append(names, l.Attrs().Name)
-	}
-	return names, nil
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

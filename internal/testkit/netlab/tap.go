@@ -2,6 +2,7 @@ package netlab
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -41,6 +42,7 @@ type tap struct {
 	mu        sync.Mutex
 	seen      map[Connection]struct{}
 	conns     []Connection
+	lost      uint32 // packets that the capture had no room for
 	questions []Question
 	marks     map[uint16]chan struct{}
 }
@@ -109,7 +111,8 @@ func htons(v uint16) uint16 {
 }
 
 // tapFilter passes all IP packets but those of TCP that are not a first SYN:
-// a transfer of gigabytes costs the capture nothing.
+// a transfer of gigabytes costs the capture nothing. TCP behind an extension
+// header of IPv6 passes whole.
 func tapFilter() []bpf.Instruction {
 	const synAck, syn = 0x12, 0x02
 	const v6, drop, keep = 9, 15, 16 // positions in the list
@@ -224,6 +227,29 @@ func (l *Lab) settle() {
 	case <-time.After(10 * time.Second):
 		l.tb.Fatal("netlab: the capture did not see its own mark in 10 s")
 	}
+	if lost, err := l.tap.countLost(); err != nil || lost > 0 {
+		l.tb.Fatalf("netlab: the capture lost %d packets, so it proves nothing (%v)", lost, err)
+	}
+}
+
+// countLost returns how many packets were dropped since the lab began.
+func (t *tap) countLost() (uint32, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	raw, err := t.file.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("count lost packets: %w", err)
+	}
+	var stats *unix.TpacketStats
+	var optErr error
+	err = raw.Control(func(fd uintptr) {
+		stats, optErr = unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	})
+	if err := errors.Join(err, optErr); err != nil {
+		return 0, fmt.Errorf("count lost packets: %w", err)
+	}
+	t.lost += stats.Drops // reading it sets it back
+	return t.lost, nil
 }
 
 func (l *Lab) listenMark() (net.PacketConn, error) {
@@ -295,13 +321,35 @@ func parsePacket(p []byte) (Connection, []byte, bool) {
 			return Connection{}, nil, false
 		}
 		from, to := netip.AddrFrom16([16]byte(p[8:24])), netip.AddrFrom16([16]byte(p[24:40]))
-		return parseTransport(p[6], from, to, p[40:])
+		proto, rest := skipExtensions(p[6], p[40:])
+		return parseTransport(proto, from, to, rest)
 	}
 	return Connection{}, nil, false
 }
 
+// skipExtensions finds what an IPv6 packet carries behind its extension
+// headers (RFC 8200 §4), which anyone can put before TCP.
+func skipExtensions(proto byte, p []byte) (byte, []byte) {
+	const hopByHop, routing, fragment, destination = 0, 43, 44, 60
+	for len(p) >= 8 {
+		size := 8 + int(p[1])*8
+		switch proto {
+		case fragment:
+			size = 8
+		case hopByHop, routing, destination:
+		default:
+			return proto, p
+		}
+		if size > len(p) {
+			return proto, p
+		}
+		proto, p = p[0], p[size:]
+	}
+	return proto, p
+}
+
 func parseTransport(proto byte, from, to netip.Addr, p []byte) (Connection, []byte, bool) {
-	const icmp, icmp6, hopByHop = 1, 58, 0
+	const icmp, icmp6 = 1, 58
 	c := Connection{From: netip.AddrPortFrom(from, 0), To: netip.AddrPortFrom(to, 0)}
 	switch proto {
 	case ipProtoTCP, ipProtoUDP:
@@ -327,8 +375,6 @@ func parseTransport(proto byte, from, to netip.Addr, p []byte) (Connection, []by
 		// 143 are listener reports and neighbour discovery, which the kernel
 		// sends by itself (RFC 4443, RFC 4861, RFC 3810).
 		return c, nil, len(p) > 0 && (p[0] == 128 || p[0] > 143)
-	case hopByHop:
-		return c, nil, false // multicast listener reports of the kernel (RFC 3810)
 	}
 	c.Proto = fmt.Sprintf("%d", proto)
 	return c, nil, true
