@@ -290,22 +290,38 @@ func TestRun_Flags(t *testing.T) {
 	})
 }
 
-// TestRun_ValuesAreInNoArgument: a variable's value is in the argument list
-// and environment of no process that bailey starts, nor in a file of its.
-func TestRun_ValuesAreInNoArgument(t *testing.T) {
-	const canary = "canary-7f3a-value"
+// TestSEC08_OnlyNamedVariablesEnter: what was not named is nowhere inside, and
+// the value of what was named is in the argument list and environment of no
+// process that bailey starts, nor in a file of its.
+func TestSEC08_OnlyNamedVariablesEnter(t *testing.T) {
+	t.Attr("claim", "SEC-08")
+	const canary, other = "canary-7f3a-value", "canary-5c1d-other"
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		y.Wrap = func(c *exec.Cmd) { c.Env = append(c.Env, "TOKEN="+canary) }
-		r := y.Start(t, "run", "-q", "--env", "TOKEN", "--name", "held", "--", "sh", "-c", `echo "up $TOKEN"; cat; :`)
+		y.Wrap = func(c *exec.Cmd) { c.Env = append(c.Env, "TOKEN="+canary, "OTHER_TOKEN="+other) }
+		const look = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'; env`
+		r := y.Start(t, "run", "-q", "--env", "TOKEN", "--name", "held", "--", "sh", "-c", look+`; echo "up $TOKEN"; cat; :`)
 		r.Await(t, "up "+canary)
+		inside, _ := r.Output()
+		for where, text := range map[string]string{
+			"the command": inside,
+			"exec":        y.Run(t, "exec", "held", "--", "sh", "-c", look).OK(t).Stdout,
+			"exec, named": y.Run(t, "exec", "--env", "TOKEN", "held", "--", "sh", "-c", look).OK(t).Stdout,
+		} {
+			if !strings.Contains(text, "TOKEN="+canary) {
+				t.Errorf("twin: %s does not have the named one either: %s", where, text)
+			}
+			if strings.Contains(text, other) || strings.Contains(text, "OTHER_TOKEN") {
+				t.Errorf("%s has a variable that was not named: %s", where, text)
+			}
+		}
 		others := 0
 		for _, pid := range processesOf(y) {
 			if strings.Contains(readProc(t, pid, "cmdline"), canary) {
 				t.Errorf("the value is in the arguments of process %d", pid)
 			}
 			if pid == r.Cmd.Process.Pid {
-				if !strings.Contains(readProc(t, pid, "environ"), canary) {
-					t.Error("twin: bailey's own environment does not have it either")
+				if env := readProc(t, pid, "environ"); !strings.Contains(env, canary) || !strings.Contains(env, other) {
+					t.Error("twin: bailey's own environment does not have them either")
 				}
 				continue
 			}
