@@ -48,17 +48,6 @@ func (c Config) Get(section, key string) (string, bool) {
 	return "", false
 }
 
-// Bool returns section.key read as git reads a boolean; absent or unreadable
-// is false.
-func (c Config) Bool(section, key string) bool {
-	v, _ := c.Get(section, key)
-	switch strings.ToLower(v) {
-	case "true", "yes", "on", "1":
-		return true
-	}
-	return false
-}
-
 // ParseConfig reads the syntax of git-config(1), "CONFIGURATION FILE".
 // Includes are entries like any other and are not followed. On a syntax error
 // it returns the entries before it together with the error, whose text has

@@ -8,5 +8,5 @@
 // size limit, because the bytes may have been written by an agent.
 //
 // internal/workspace uses it to decide what a sandbox may see of a
-// repository, internal/config to learn the caller's name for commits.
+// repository, internal/app/run to learn the caller's name for commits.
 package gitdata

@@ -6,7 +6,8 @@
 // It runs as the caller, before the sandbox exists, and yields plain data
 // (mounts, files, links, environment). It starts no program, walks no tree,
 // writes nothing, reads no environment of its own, and never yields a home
-// folder, a folder of credentials, or a file that not everybody may read.
+// folder, a folder of credentials, or a file of /etc that not everybody may
+// read. It follows no link of the workspace out of it.
 //
 // internal/app/run calls it; the engine carries out what it says.
 package rootfs

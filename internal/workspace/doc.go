@@ -8,9 +8,10 @@
 // did to its private copies, and NewGitDirs and HostRun name what the user
 // should look at before using the tree.
 //
-// It runs as the caller, outside the sandbox. It starts no program, follows no
-// link that lies in the workspace, and writes nothing but the removals of
-// Revert. Everything it reads in the workspace is hostile.
+// It runs as the caller, outside the sandbox. It starts no program, and writes
+// nothing but the removals of Revert. Everything it reads in the workspace is
+// hostile. It follows no link there, save that Open asks where the links lead
+// that git would follow to a hook, and reads none that leads out.
 //
 // internal/app/run and the watchdog call it.
 //
@@ -21,8 +22,10 @@
 // aliases, sshCommand, pagers, editors), hooks, info/attributes (which applies
 // filters), commondir and the pointer files of work trees and submodules
 // (which name another git folder), and an unfinished rebase (its todo list has
-// exec lines). The first four are private copies in the sandbox, or are
-// removed after it where they did not exist. The folders on the way to them
+// exec lines). The first four, and folders of hooks and included configuration
+// that lie in the git folder under other names, are private copies in the
+// sandbox, or are removed after it where they did not exist. Those that lie in
+// the work tree are the sandbox's to change, and HostRun names them. The folders on the way to them
 // (.git, modules, worktrees and each of their parts) are mounts of their own,
 // because a folder that is not one could be renamed away and made anew.
 //

@@ -3,7 +3,8 @@
 // run is stopped, and keeps those limits that no part of the kernel does.
 //
 // It is a process in a session of its own, started before anything it may have
-// to clean up. It holds no secret, opens no socket, runs no program, and reads
-// nothing of what the sandbox wrote but the sizes of files. How it is spoken to
-// is in internal/watch.
+// to clean up. It holds no secret, runs no program, and of what the sandbox
+// wrote it reads the names, sizes and links of files and never their contents.
+// The one socket that it connects to is the dead run's own, to see whether
+// anybody listens there again. How it is spoken to is in internal/watch.
 package watchdog

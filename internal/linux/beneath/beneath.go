@@ -30,9 +30,6 @@ type Info struct {
 	Born     time.Time // zero where the file system does not keep it
 }
 
-// Same reports whether both describe one file.
-func (i Info) Same(o Info) bool { return i.Dev == o.Dev && i.Ino == o.Ino }
-
 // Dir opens the folder at an absolute path that has no symbolic link in it.
 // The caller closes it.
 func Dir(path string) (*os.File, error) {

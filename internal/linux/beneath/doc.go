@@ -4,6 +4,6 @@
 // folder, and what is read is checked on the descriptor it is read from. A
 // kernel without openat2 (before Linux 5.6) gets an error, never a fallback.
 //
-// It decides nothing about which files matter. internal/gitdata and
-// internal/workspace use it.
+// It decides nothing about which files matter. Whoever reads files that a
+// sandbox may change uses it.
 package beneath
