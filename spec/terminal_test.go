@@ -233,32 +233,42 @@ func TestTerminal_SizeAndKeys(t *testing.T) {
 func TestTerminal_IsRestored(t *testing.T) {
 	const full = `printf '\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m'; stty raw -echo; echo up; `
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		signals := func(s syscall.Signal) func(*person) error {
+			return func(p *person) error { return p.cmd.Process.Signal(s) }
+		}
 		for name, c := range map[string]struct {
 			script string
-			signal syscall.Signal
+			flags  []string
+			act    func(*person) error
 			code   int
 		}{
-			"exit":            {"exit 3", 0, 3},
-			"killed":          {"kill -KILL $$", 0, 137},
-			"SIGTERM":         {"exec sleep 100", syscall.SIGTERM, 143},
-			"SIGTERM ignored": {"trap '' TERM; while :; do sleep 0.1; done", syscall.SIGTERM, 143},
-			"SIGHUP":          {"exec sleep 100", syscall.SIGHUP, 129},
-			"SIGINT":          {"exec sleep 100", syscall.SIGINT, 130},
+			"exit":            {"exit 3", nil, nil, 3},
+			"killed":          {"kill -KILL $$", nil, nil, 137},
+			"SIGTERM":         {"exec sleep 100", nil, signals(syscall.SIGTERM), 143},
+			"SIGTERM ignored": {"trap '' TERM; while :; do sleep 0.1; done", nil, signals(syscall.SIGTERM), 143},
+			"SIGHUP":          {"exec sleep 100", nil, signals(syscall.SIGHUP), 129},
+			"SIGINT":          {"exec sleep 100", nil, signals(syscall.SIGINT), 130},
+			"deadline":        {"trap '' TERM; while :; do sleep 0.1; done", []string{"--timeout", "4s"}, nil, 124},
+			"out of memory":   {`python3 -c "b = bytearray(1 << 30)"; exec tail -f /dev/null`, []string{"--memory", "256M"}, nil, 137},
+			"bailey stop": {"exec sleep 100", []string{"--name", "seat"}, func(*person) error {
+				y.Run(t, "stop", "seat").OK(t)
+				return nil
+			}, 143},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := sitRun(t, y, "bash", "-c", full+c.script)
+				p := sit(t, y, append(append([]string{"run", "--quiet"}, c.flags...), "--", "bash", "-c", full+c.script)...)
 				before := p.modes()
 				p.sees("up")
-				if c.signal != 0 {
+				if c.act != nil {
 					if p.modes() == before {
 						t.Error("the terminal was not raw: the test shows nothing")
 					}
-					if err := p.cmd.Process.Signal(c.signal); err != nil {
+					if err := c.act(p); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if code := p.leaves(); code != c.code {
-					t.Errorf("code %d, want %d", code, c.code)
+					t.Errorf("code %d, want %d: %q", code, c.code, p.screen())
 				}
 				for _, undo := range []string{"\x1b[?1049l", "\x1b[?25h", "\x1b[?1002l", "\x1b[?2004l", "\x1b[<1u", "\x1b[m"} {
 					p.sees(undo)
