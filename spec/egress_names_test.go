@@ -1,8 +1,10 @@
 package spec_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -254,14 +256,16 @@ func TestEGR09_DNSCarriesNothingOut(t *testing.T) {
 		web("alias' target", "11.0.0.66:80", "evil.test", reaches("hello from evil.test"), gets403("not-allowed")),
 		script("A100 own hosts file", "echo 11.0.0.66 allow.test >> /etc/hosts 2>/dev/null; echo nameserver 11.0.0.53 > /etc/resolv.conf; getent hosts evil.test || echo still nothing", nil, reaches("still nothing")),
 	)
-	flood := `import socket, struct
+	const questions = 20000
+	flood := `import socket, struct, time
+began = time.monotonic()
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(6000):
+for i in range(` + strconv.Itoa(questions) + `):
     q = struct.pack(">HHHHHH", i % 65536, 0x100, 1, 0, 0, 0)
     for l in ("f%d" % i, "wild", "test"):
         q += bytes([len(l)]) + l.encode()
     s.sendto(q + b"\0\0\1\0\1", ("192.0.0.1", 53))
-print("flooded")
+print("flooded in", int(time.monotonic() - began) + 1)
 `
 	prepare := func(lab *netlab.Lab) {
 		world(lab)
@@ -277,7 +281,6 @@ print("flooded")
 			}
 		}
 		y.Write(t, "flood.py", flood) // A101
-		began := time.Now()
 		r := y.Run(t, "run", "--allow", "*.wild.test", "--", python, "flood.py").OK(t)
 		n := 0
 		for _, q := range lab.Questions() {
@@ -285,8 +288,16 @@ print("flooded")
 				n++
 			}
 		}
-		if most := 1000 + 200*int(time.Since(began).Seconds()+1); n == 0 || n > most || !strings.Contains(r.Stdout, "flooded") {
-			t.Errorf("%d questions of a flood left, want 1 to %d\n%s", n, most, r.Stdout)
+		var seconds int
+		if _, err := fmt.Sscanf(r.Stdout, "flooded in %d", &seconds); err != nil {
+			t.Fatalf("%v: %q", err, r.Stdout)
+		}
+		most := 1000 + 200*(seconds+1) // the bucket, and what it gained until the end
+		if most > questions/2 {
+			t.Fatalf("a flood that takes %d s is none", seconds)
+		}
+		if n == 0 || n > most {
+			t.Errorf("%d questions of a flood left, want 1 to %d", n, most)
 		}
 	})
 }

@@ -135,6 +135,17 @@ func silence(v verdict) string {
 	return ""
 }
 
+// sent wants the attempt to have got as far as the network: a socket that
+// cannot be made says nothing of what the network would have done.
+func sent(w want) want {
+	return func(v verdict) string {
+		if !v.Connected {
+			return "want it sent"
+		}
+		return w(v)
+	}
+}
+
 // slowly wants an expectation to hold, however long it takes.
 func slowly(w want) want {
 	return func(v verdict) string { v.Took = 0; return w(v) }

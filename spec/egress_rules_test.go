@@ -84,7 +84,7 @@ func TestEGR03_AllPowerInTheSandboxsNamespace(t *testing.T) {
 		"ip route add 127.77.0.0/16 via 192.0.0.1 src 192.0.0.2", // A068
 		"nft list ruleset; ip addr show eth0",
 	}, "; ")
-	unheard := beside(attempt{Name: "A121 spoofed source", Op: "dial", Net: "tcp", To: "11.0.0.10:80", From: spoofed, Wait: 4 * time.Second, Send: [][]byte{[]byte("GET / HTTP/1.1\r\nHost: allow.test\r\n\r\n")}, inside: silence})
+	unheard := beside(attempt{Name: "A121 spoofed source", Op: "dial", Net: "tcp", To: "11.0.0.10:80", From: spoofed, Wait: 4 * time.Second, Send: [][]byte{[]byte("GET / HTTP/1.1\r\nHost: allow.test\r\n\r\n")}, inside: slowly(fails("timeout"))})
 	list := []attempt{
 		script("take over", setup, nil, func(v verdict) string {
 			if s := lacks("table")(v); s != "" {
@@ -103,14 +103,14 @@ func TestEGR03_AllPowerInTheSandboxsNamespace(t *testing.T) {
 		raw("A112 SCTP", syscall.AF_INET, syscall.SOCK_RAW, ipSCTP, "11.0.0.66:0", []byte("in a tunnel"), nil, silence),
 		raw("A112 UDP-Lite", syscall.AF_INET, syscall.SOCK_DGRAM, ipUDPLite, "11.0.0.66:123", []byte("hi"), nil, silence),
 		raw("A109 ping by IPv6", syscall.AF_INET6, syscall.SOCK_RAW, syscall.IPPROTO_ICMPV6, "[2600:11::66]:0", []byte{128, 0, 0, 0, 0, 1, 0, 1}, nil, silence),
-		beside(web("A110 IPv6", "[2600:11::66]:80", "evil.test", nil, silence)),
-		beside(web("A068 the host's loopback by a route", "127.77.0.1:8080", "x", nil, silence)),
+		beside(web("A110 IPv6", "[2600:11::66]:80", "evil.test", nil, slowly(fails("timeout", "EHOSTUNREACH")))),
+		beside(web("A068 the host's loopback by a route", "127.77.0.1:8080", "x", nil, slowly(fails("timeout")))),
 		unheard,
 	}
 	for i := range list { // a kernel may wait for an answer that never comes
 		if list[i].Op == "socket" {
 			list[i].Wait, list[i].Quick, list[i].Beside = time.Second, 0, true
-			list[i].inside = slowly(list[i].inside)
+			list[i].inside = sent(slowly(list[i].inside))
 		}
 	}
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -243,6 +243,8 @@ func TestEGR11_DecisionsAreEvents(t *testing.T) {
 		web("refused HTTP", "11.0.0.66:80", "evil.test", nil, gets403("not-allowed")),
 		secure("refused TLS", "11.0.0.66:443", "evil.test", nil, fails("ECONNRESET")),
 		echo("refused raw", "11.0.0.66:7", "ping\n", nil, fails("ECONNRESET")),
+		// One that would fill its reader's line, at six bytes of JSON for each of its own.
+		say("refused at length", "11.0.0.10:80", "GET / HTTP/1.1\r\nHost: allow.test\r\n"+strings.Repeat("&", 60000)+": \x01\r\n\r\n", nil, getsStatus("400 Bad Request", "bad-request")),
 		web("denied", "11.0.0.10:80", "api.openai.com", nil, gets403("denied-by-rule")),
 	}
 	events := []bailey.Event{
@@ -254,6 +256,7 @@ func TestEGR11_DecisionsAreEvents(t *testing.T) {
 		{Protocol: "http", Host: "evil.test", Port: 80, Address: "11.0.0.66", Method: "GET", Verdict: "deny", Reason: "not-allowed"},
 		{Protocol: "tls", Host: "evil.test", Port: 443, Address: "11.0.0.66", Verdict: "deny", Reason: "not-allowed"},
 		{Protocol: "tcp", Port: 7, Address: "11.0.0.66", Verdict: "deny", Reason: "not-allowed"},
+		{Protocol: "http", Port: 80, Address: "11.0.0.10", Verdict: "deny", Reason: "bad-request"},
 		{Protocol: "http", Host: "api.openai.com", Port: 80, Address: "11.0.0.10", Method: "GET", Verdict: "deny", Rule: "api.openai.com", Reason: "denied-by-rule"},
 	}
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -303,7 +306,7 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 		lab := netlab.New(t)
 		y.Wrap = lab.Enter
 		ln := lab.Listen("11.0.0.10:9000")
-		ended := make(chan time.Time, 2)
+		ended := make(chan struct{}, 2)
 		go func() {
 			for {
 				c, err := ln.Accept()
@@ -314,7 +317,7 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 					defer c.Close()
 					_, _ = io.WriteString(c, "welcome\n")
 					_, _ = io.Copy(io.Discard, c)
-					ended <- time.Now()
+					ended <- struct{}{}
 				}()
 			}
 		}()
@@ -327,19 +330,14 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 				t.Fatal("the connection did not last until the end")
 			default:
 			}
-			began := time.Now()
 			if end == "stop" {
 				y.Run(t, "stop", "held-stop").OK(t)
-				began = time.Now()
 			} else if err := box.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case at := <-ended:
-				if at.Sub(began) > atOnce {
-					t.Errorf("%s: the connection lasted %v", end, at.Sub(began))
-				}
-			case <-time.After(10 * time.Second):
+			select { // what stop has stopped is gone when it says so, or next to
+			case <-ended:
+			case <-time.After(atOnce):
 				t.Errorf("%s: the connection is still open", end)
 			}
 		}
