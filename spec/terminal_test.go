@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
@@ -185,6 +188,43 @@ print("tried")`
 				t.Errorf("the shell reads %q", got)
 			}
 		})
+	})
+}
+
+// TestISO11_PrintedNamesAreHarmless names a workspace, files and a program so
+// that a terminal would act on them, and looks at all that bailey prints of
+// them: footer, errors, events, ps and doctor.
+func TestISO11_PrintedNamesAreHarmless(t *testing.T) {
+	t.Attr("claim", "ISO-11")
+	const bad = "w\x1b]0;evil\a\u009b31m\u202e"
+	const script = `mkdir "$1" && git init -q "$1" && git config core.fsmonitor "$1" && echo up && cat`
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Write(t, bad+"/file", "x")
+		y.Host(t, "git", "init", "-q", ".")
+		printed := map[string]string{}
+		for name, flags := range map[string][]string{"for people": nil, "events": {"--json"}} {
+			inside := bad + name[:1]
+			r := y.Start(t, slices.Concat([]string{"run", "--name", "named"}, flags, []string{"--", "env", "-u", bad, "sh", "-c", script, "-", inside})...)
+			r.Await(t, "up")
+			printed["ps, "+name] = y.Run(t, append([]string{"ps"}, flags...)...).OK(t).Stdout
+			_ = r.Stdin.Close()
+			printed[name] = r.Wait(t, 20*time.Second).OK(t).Stderr
+		}
+		printed["not found"] = y.Run(t, "run", "--", bad).Exit(t, 127).Stderr
+		printed["no such sandbox"] = y.Run(t, "stop", bad).Exit(t, 125).Stderr
+		printed["no such flag"] = y.Run(t, "run", "--"+bad).Exit(t, 125).Stderr
+		there := func(c *exec.Cmd) { c.Dir = filepath.Join(y.Dir, bad) }
+		printed["workspace"] = y.RunWith(t, there, "run", "--", "true").Exit(t, 125).Stderr
+		printed["doctor"] = y.RunWith(t, there, "doctor").Stdout
+		printed["doctor, events"] = y.RunWith(t, there, "doctor", "--json").Stdout
+		for where, text := range printed {
+			if !strings.Contains(text, "evil") {
+				t.Errorf("twin: %s: no name is printed: %q", where, text)
+			}
+			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s: %q at %d of %q", where, text[i:i+1], i, text)
+			}
+		}
 	})
 }
 
