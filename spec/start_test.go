@@ -2,10 +2,17 @@ package spec_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/runsc"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
 // TestRolesSkipGVisor holds ADR 0007: a role that is not gVisor's does not
@@ -55,4 +62,74 @@ func TestRolesSkipGVisor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStart_TablesOfDescriptors holds ADR 0007: gVisor's processes are born
+// with a table for all descriptors that they will have, and are not left with
+// the descriptors that were there for the start alone. The kernel's table shows
+// nothing, for it needs the place in any case; the gofer has few descriptors.
+func TestStart_TablesOfDescriptors(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		r := y.Start(t, "run", "--quiet", "--", "sh", "-c", "echo up; exec cat")
+		r.Await(t, "up")
+		list, err := (posture.Reader{}).Run(r.Cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const enough = 256 // gVisor's own descriptors go up to 255
+		if n := tableSize(t, find(t, list, posture.Gofer).PID); n < enough {
+			t.Errorf("the gofer was born with %d places for descriptors", n)
+		}
+		for _, role := range []posture.Role{posture.Runsc, posture.Gofer, posture.Sentry} {
+			pid := find(t, list, role).PID
+			held := descriptors(t, pid)
+			if to := held[strconv.Itoa(runsc.HighFD)]; to != "" && role != posture.Runsc {
+				t.Errorf("%s holds descriptor %d: %s", role, runsc.HighFD, to)
+			}
+			for n, to := range held {
+				if to == y.Bin && role != posture.Runsc || n == strconv.Itoa(runsc.ExeFD) && to == y.Bin {
+					t.Errorf("%s holds bailey's program as descriptor %s", role, n)
+				}
+			}
+		}
+		_ = r.Stdin.Close()
+		r.Wait(t, yard.Timeout)
+	})
+}
+
+// tableSize is how many descriptors fit without a larger table.
+func tableSize(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "FDSize:"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("no FDSize in status")
+	return 0
+}
+
+// descriptors are the descriptors of a process and what they lead to.
+func descriptors(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("descriptors of %d: %d, %v", pid, len(entries), err)
+	}
+	held := map[string]string{}
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+			held[e.Name()] = to
+		}
+	}
+	return held
 }
