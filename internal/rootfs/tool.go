@@ -87,6 +87,16 @@ func newSearch(r Resolver) *search {
 	return s
 }
 
+// visible returns the folder that stands for one of PATH inside: where it
+// really is, since a link to it may lie where the sandbox has a folder of its
+// own. What the system has linked is linked inside too.
+func (s *search) visible(dir string) string {
+	if isSystem(dir) || s.inWorkspace(dir) {
+		return dir
+	}
+	return s.real(dir)
+}
+
 // real returns a path without links, as far as it exists.
 func (s *search) real(path string) string {
 	path = filepath.Clean(path)
@@ -117,7 +127,7 @@ func (s *search) program(name string, f found) error {
 			continue
 		}
 		dir = filepath.Clean(dir)
-		f.file, f.from, f.path = filepath.Join(dir, name), dir, []string{dir}
+		f.file, f.from, f.path = filepath.Join(dir, name), dir, []string{s.visible(dir)}
 		if !s.executable(f.file) {
 			continue
 		}
@@ -125,7 +135,10 @@ func (s *search) program(name string, f found) error {
 			if behind.file == "" {
 				continue // the version manager would say that it has none: look on
 			}
-			f.file, f.path = behind.file, append([]string{filepath.Dir(behind.file)}, behind.also...)
+			f.file, f.path = behind.file, []string{s.visible(filepath.Dir(behind.file))}
+			for _, dir := range behind.also {
+				f.path = append(f.path, s.visible(dir))
+			}
 		}
 		return s.add(f)
 	}
@@ -191,8 +204,8 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) boo
 		s.mount(tool, root, f.why)
 	}
 	for _, dir := range f.path {
-		if filepath.Base(filepath.Dir(dir)) == ".cargo" { // cargo's own commands; its credentials lie beside bin
-			s.cargo(tool, f, s.real(dir))
+		if filepath.Base(filepath.Dir(dir)) == ".cargo" || s.Home != "" && dir == s.real(filepath.Join(s.Home, ".cargo/bin")) {
+			s.cargo(tool, f, dir) // its own commands; its credentials lie beside bin
 		}
 	}
 	for _, l := range links {

@@ -160,7 +160,7 @@ func TestResolver_Command(t *testing.T) {
 			},
 			want: []string{
 				"mount /home/me/.local/share/mise/installs/node/20.9.0 (argv[0])", "link /home/me/.local/share/mise/installs/node/20 -> ./20.9.0",
-				"path /home/me/.local/share/mise/shims = /home/me/.local/share/mise/installs/node/20/bin",
+				"path /home/me/.local/share/mise/shims = /home/me/.local/share/mise/installs/node/20.9.0/bin",
 			},
 		},
 		{

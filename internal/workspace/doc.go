@@ -25,9 +25,10 @@
 // exec lines). The first four, and folders of hooks and included configuration
 // that lie in the git folder under other names, are private copies in the
 // sandbox, or are removed after it where they did not exist. Those that lie in
-// the work tree are the sandbox's to change, and HostRun names them. The folders on the way to them
-// (.git, modules, worktrees and each of their parts) are mounts of their own,
-// because a folder that is not one could be renamed away and made anew.
+// the work tree are the sandbox's to change, and HostRun names them. The
+// folders on the way to them (.git, modules, worktrees and each of their parts)
+// are mounts of their own, because a folder that is not one could be renamed
+// away and made anew.
 //
 // Git on the host also writes through symbolic links in a git folder (reflogs,
 // COMMIT_EDITMSG, FETCH_HEAD, object folders), which a sandbox could aim at any
