@@ -2,6 +2,9 @@ package spec_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -198,6 +201,40 @@ func TestEvents_OfFiles(t *testing.T) {
 			i := slices.IndexFunc(list, func(e runEvent) bool { return e.Type == typ && strings.Contains(e.Path, path) })
 			if i < 0 || list[i].Message == "" {
 				t.Errorf("no %s about %s in %+v", typ, path, list)
+			}
+		}
+	})
+}
+
+// TestDebugLogs: gVisor's logs are written where they are asked for, as the
+// caller's own, and a folder that cannot take them is named.
+func TestDebugLogs(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		base := filepath.Dir(y.Dir)
+		mkdirFor(t, y, base, filepath.Join(base, "logs"))
+		if err := os.Symlink("logs", filepath.Join(base, "link")); err != nil {
+			t.Fatal(err)
+		}
+		with := func(dir string) yard.Result {
+			return y.RunWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "BAILEY_DEBUG="+dir) }, "run", "-q", "--", "true")
+		}
+		with("../link").OK(t)
+		files, err := os.ReadDir(filepath.Join(base, "logs"))
+		if err != nil || len(files) < 3 { // run, gofer, boot
+			t.Errorf("%d files, %v", len(files), err)
+		}
+		for _, f := range files {
+			info, err := f.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != y.UID || int(st.Gid) != y.GID || info.Size() == 0 {
+				t.Errorf("%s: %d bytes, of %+v", f.Name(), info.Size(), info.Sys())
+			}
+		}
+		for _, bad := range []string{"/absent-folder", y.WriteHome(t, "plain", "no folder")} {
+			if r := with(bad).Exit(t, 125); !strings.Contains(r.Stderr, bad) || !strings.Contains(r.Stderr, "BAILEY_DEBUG names a folder") {
+				t.Errorf("%s: %s", bad, r.Stderr)
 			}
 		}
 	})

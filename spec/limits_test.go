@@ -433,35 +433,57 @@ func TestISO08_Defaults(t *testing.T) {
 }
 
 // TestISO08_MemoryAndCPUAreEnforcedByTheKernel: for root, by this machine's
-// cgroups, the whole tree of the sandbox's processes is in them.
+// cgroups, the whole tree of the sandbox's processes is in them, and the
+// kernel says the values that were asked for.
 func TestISO08_MemoryAndCPUAreEnforcedByTheKernel(t *testing.T) {
 	t.Attr("claim", "ISO-08")
 	y := yard.Root(t)
-	r := y.Start(t, "run", "--name", "held", "--cpus", "0.5", "--", "sh", "-c", "echo up; cat")
+	r := y.Start(t, "run", "--name", "held", "--memory", "300M", "--cpus", "0.5", "--", "sh", "-c", "echo up; cat")
 	r.Await(t, "up")
 	if _, stderr := r.Output(); strings.Contains(stderr, "not enforced") {
 		t.Errorf("the header says that a limit is not enforced: %s", stderr)
 	}
-	in := 0
+	looked := map[string]int{}
 	for _, pid := range processesOf(y) {
-		groups := readProc(t, pid, "cgroup")
-		if !strings.Contains(groups, "bailey/sbx_") {
-			continue
-		}
-		in++
-		m := regexp.MustCompile(`memory:(/.*/sbx_[0-9a-f]+)`).FindStringSubmatch(groups)
-		if m == nil {
-			continue
-		}
-		for file, want := range map[string]string{"memory/" + m[1] + "/memory.limit_in_bytes": "4294967296", "cpu/" + m[1] + "/cpu.cfs_quota_us": "50000"} {
-			if b, err := os.ReadFile("/sys/fs/cgroup/" + file); err == nil && strings.TrimSpace(string(b)) != want {
-				t.Errorf("%s is %s, want %s", file, b, want)
+		for line := range strings.Lines(readProc(t, pid, "cgroup")) {
+			f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			if len(f) != 3 || !strings.Contains(f[2], "/bailey/sbx_") {
+				continue
+			}
+			for file, want := range groupFiles(f[1]) {
+				path := filepath.Join("/sys/fs/cgroup", f[1], f[2], file)
+				if b, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(b)) != want {
+					t.Errorf("%s is %q (%v), want %s", path, b, err, want)
+				}
+				looked[want]++
 			}
 		}
 	}
-	if in < 3 { // helper, gofer, sentry
-		t.Errorf("%d processes are in the sandbox's cgroup", in)
+	if len(looked) != 2 {
+		t.Errorf("not both limits were looked at: %v", looked)
 	}
+	for value, n := range looked {
+		if n < 5 { // helper, gVisor's three, a command
+			t.Errorf("%d processes are in the group with the value %s", n, value)
+		}
+	}
+	if groups := readProc(t, r.Cmd.Process.Pid, "cgroup"); strings.Contains(groups, "sbx_") {
+		t.Errorf("twin: bailey itself is in the group: %s", groups)
+	}
+}
+
+// groupFiles returns the files of a hierarchy (cgroups(7)) that hold 300 MiB
+// and half a CPU; version 2 names no controllers.
+func groupFiles(controllers string) map[string]string {
+	switch {
+	case controllers == "":
+		return map[string]string{"memory.max": "314572800", "cpu.max": "50000 100000"}
+	case slices.Contains(strings.Split(controllers, ","), "memory"):
+		return map[string]string{"memory.limit_in_bytes": "314572800"}
+	case slices.Contains(strings.Split(controllers, ","), "cpu"):
+		return map[string]string{"cpu.cfs_quota_us": "50000"}
+	}
+	return nil
 }
 
 // TestISO08_CPU: a loop that wants all CPUs gets what it was given.

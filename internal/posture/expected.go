@@ -204,6 +204,7 @@ func (c Config) sentry() Posture {
 	p.Seccomp, p.Dumpable = 2, Yes
 	p.FDs = []string{
 		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:seccomp", "anon:seccomp notify", "memfd:*",
+		"anon:pidfd of nobody", // of the child that unmounted /proc, until Go collects it
 	}
 	p.Mounts = []string{"/ own:/* *"}
 	p.Env = []string{"RUNSC_START_TIME_NANOS"}

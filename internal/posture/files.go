@@ -31,6 +31,9 @@ func (r Reader) descriptors(p *Posture, reference int) error {
 			return err
 		}
 		kind := descriptor(target)
+		if kind == "anon:pidfd" && r.ofNobody(p.PID, e.Name()) {
+			kind = "anon:pidfd of nobody"
+		}
 		if kind == "" {
 			if kind = r.file(p.PID, e.Name(), target, ours); kind == "" {
 				continue
@@ -42,6 +45,13 @@ func (r Reader) descriptors(p *Posture, reference int) error {
 	}
 	slices.Sort(p.FDs)
 	return nil
+}
+
+// ofNobody reports whether a pidfd's process is gone: it has no power then, and
+// never gets any again (pidfd_open(2); the kernel shows pid -1).
+func (r Reader) ofNobody(pid int, fd string) bool {
+	b, err := os.ReadFile(r.path(pid, "fdinfo/"+fd))
+	return err == nil && strings.Contains(string(b), "\nPid:\t-1\n")
 }
 
 // descriptor names what is no file: proc_pid_fd(5).

@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey/internal/posture"
 )
@@ -200,5 +202,38 @@ func TestJudge_MissingRole(t *testing.T) {
 	c.Proxied = true
 	if found := posture.Judge(list, c); len(found) != 1 || found[0].Role != posture.Proxy {
 		t.Errorf("without the proxy: found %v", found)
+	}
+}
+
+// TestCollect_TellsAPidfdOfNobody: a handle on a process that is gone is no
+// power, one on a process that lives is.
+func TestCollect_TellsAPidfdOfNobody(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "/bin/cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	has := func(kind string) bool {
+		p, err := posture.Reader{}.Collect(os.Getpid(), os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(p.FDs, kind)
+	}
+	if !has("anon:pidfd") || has("anon:pidfd of nobody") {
+		t.Error("a handle on a living process is not seen as one")
+	}
+	_ = in.Close()
+	_ = cmd.Wait()
+	if !has("anon:pidfd of nobody") {
+		t.Error("a handle on a process that is gone is not told from another")
 	}
 }

@@ -110,7 +110,11 @@ func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
 	if err != nil {
 		return nil, layerError("mounts", err, "")
 	}
-	st, err := stage(s, sources)
+	debug, err := pinDebug(s, files)
+	if err != nil {
+		return nil, layerError("debug folder", err, "")
+	}
+	st, err := stage(s, sources, debug)
 	if _, ok := errors.AsType[*layer](err); ok {
 		return nil, err
 	}

@@ -56,20 +56,21 @@ func pin(s *handoff.Settings, given []*os.File) ([]*os.File, error) {
 	return files, nil
 }
 
+// pinDebug does the same for the folder of gVisor's logs; nil if there is none.
+func pinDebug(s *handoff.Settings, given []*os.File) (*os.File, error) {
+	switch {
+	case s.DebugDir == "":
+		return nil, nil //nolint:nilnil // none was asked for
+	case s.DebugFD >= 0:
+		return given[s.DebugFD], nil
+	}
+	return mount.Clone(s.DebugDir)
+}
+
 // stage builds the helper's file system and enters it.
-func stage(s *handoff.Settings, sources []*os.File) (*ocispec.Staged, error) { //nolint:gocognit // steps in a row
+func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.Staged, error) { //nolint:gocognit // steps in a row
 	if err := mount.Private(); err != nil {
 		return nil, err
-	}
-	var debug *os.File
-	if s.DebugDir != "" {
-		dir, err := filepath.EvalSymlinks(s.DebugDir)
-		if err == nil {
-			debug, err = mount.Clone(dir)
-		}
-		if err != nil {
-			return nil, layerError("debug folder", err, "")
-		}
 	}
 	if err := mount.Tmpfs(stageDir, "mode=0700,size=256m"); err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ type Settings struct {
 	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: an index into the descriptors, or -1 to open Source here
 	CopySelf bool         `json:"copy_self"` // the helper's own program is the first process's too
 	DebugDir string       `json:"debug_dir"` // a folder of the host for gVisor's own logs; empty for none
+	DebugFD  int          `json:"debug_fd"`  // it as a prepared mount, as in MountFDs
 }
 
 // Report is one line from the helper to the parent.
@@ -114,7 +115,7 @@ func ReadSettings(control *os.File) (*Settings, []*os.File, error) {
 	if s.Proxy {
 		want = 1
 	}
-	for _, i := range s.MountFDs {
+	for _, i := range append([]int{s.DebugFD}, s.MountFDs...) {
 		if i >= len(files) {
 			return nil, nil, fmt.Errorf("helper settings: descriptor %d of %d", i, len(files))
 		}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
@@ -131,10 +134,32 @@ func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
 	return sb.begin(ctx, cfg.Enroll, settings, files)
 }
 
+// resolveDebug makes DebugDir a path without links: a mount's source has none.
+func (c *Config) resolveDebug() error {
+	if c.DebugDir == "" {
+		return nil
+	}
+	dir, err := filepath.Abs(c.DebugDir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return bailey.WrapError(bailey.Invalid, "use the folder of gVisor's logs "+c.DebugDir, err, "BAILEY_DEBUG names a folder that you may write to")
+	}
+	c.DebugDir = dir
+	return nil
+}
+
 // prepare turns the specification into settings and the descriptors that go
 // with them.
 func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.File, error) {
-	s := &handoff.Settings{Spec: cfg.Spec, CopySelf: p.helper.Small, DebugDir: cfg.DebugDir, MountFDs: make([]int, len(cfg.Spec.Mounts))}
+	if err := cfg.resolveDebug(); err != nil {
+		return nil, nil, err
+	}
+	s := &handoff.Settings{Spec: cfg.Spec, CopySelf: p.helper.Small, DebugDir: cfg.DebugDir, DebugFD: -1, MountFDs: make([]int, len(cfg.Spec.Mounts))}
 	var files []*os.File
 	if cfg.Proxy != nil {
 		s.Proxy = true
@@ -157,6 +182,15 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.Fil
 		}
 		cl.add(f)
 		s.MountFDs[i] = len(files)
+		files = append(files, f)
+	}
+	if cfg.DebugDir != "" { // gVisor, which runs as another id, writes there as the folder's owner
+		f, err := prep.open(bailey.Mount{Source: cfg.DebugDir, Writable: true, Owned: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		cl.add(f)
+		s.DebugFD = len(files)
 		files = append(files, f)
 	}
 	for _, f := range prep.maps {
@@ -193,7 +227,7 @@ func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *hando
 		return err
 	}
 	if err := sb.enroll(enroll); err != nil {
-		return err
+		return sb.cause(err, said)
 	}
 	private, err := await(ctx, said, handoff.Started)
 	sb.Private = private
@@ -216,6 +250,22 @@ func (sb *Sandbox) enroll(enroll func([]int) error) error {
 	return err
 }
 
+// cause returns what a helper that has ended said before, which is why an
+// attempt to enroll it failed; for one that lives it returns err.
+func (sb *Sandbox) cause(err error, from <-chan said) error {
+	select {
+	case <-sb.exited:
+	case <-time.After(100 * time.Millisecond):
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords) //nolint:forbidigo // the reason is told whoever gave up
+	defer cancel()
+	if _, why := await(ctx, from, handoff.Started); why != nil {
+		return why
+	}
+	return err
+}
+
 // said is one report of the helper's, or why there is none.
 type said struct {
 	report handoff.Report
@@ -229,7 +279,7 @@ func (sb *Sandbox) listen(to chan<- said) {
 	reports := handoff.NewReports(sb.control)
 	for {
 		r, with, err := reports.Next()
-		if r.Event == handoff.Exited {
+		if r.Event == handoff.Exited || r.Event == handoff.Failed {
 			sb.mu.Lock()
 			sb.exit = Exit{Log: r.Log, Message: r.Message, Hint: r.Hint}
 			sb.mu.Unlock()
