@@ -1,7 +1,6 @@
 package nft
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -130,13 +129,6 @@ func (c *Conn) verifyChain(want Chain, got *nftables.Chain) error {
 
 func differs(where, format string, args ...any) error {
 	return &DifferenceError{Where: where, What: fmt.Sprintf(format, args...)}
-}
-
-// IsMissing reports whether err means that this kernel, or a module that it
-// could not load, lacks what a rule set needs.
-func IsMissing(err error) bool {
-	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) ||
-		errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL)
 }
 
 func (c Chain) kernel(t *nftables.Table) *nftables.Chain {

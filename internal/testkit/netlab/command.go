@@ -19,9 +19,6 @@ type User struct {
 	Home string
 }
 
-// Root is the caller that tests run as.
-func Root() User { return User{Name: "root", UID: 0, GID: 0, Home: "/root"} }
-
 // entry puts the lab's files over the host's in a mount namespace of the
 // command's own and becomes the command: one process, no shell left between.
 const entry = `set -e
@@ -41,11 +38,7 @@ func (l *Lab) Command(name string, args ...string) *exec.Cmd {
 // CommandAs is Command as another user, without any capability, with HOME,
 // USER and LOGNAME set and nothing of root's folders in the environment.
 func (l *Lab) CommandAs(u User, name string, args ...string) *exec.Cmd {
-	drop := dropTo(u.UID, u.GID)
-	if u.UID == 0 {
-		drop = nil
-	}
-	cmd := l.command(drop, name, args)
+	cmd := l.command(dropTo(u.UID, u.GID), name, args)
 	cmd.Env = l.environ(u)
 	return cmd
 }
