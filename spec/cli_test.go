@@ -290,7 +290,8 @@ func TestRun_Flags(t *testing.T) {
 	})
 }
 
-// TestSEC08_OnlyNamedVariablesEnter: what was not named is nowhere inside, and
+// TestSEC08_OnlyNamedVariablesEnter: what neither the caller nor
+// docs/configuration.md (terminal, language, time zone) names is nowhere inside, and
 // the value of what was named is in the argument list and environment of no
 // process that bailey starts, nor in a file of its.
 func TestSEC08_OnlyNamedVariablesEnter(t *testing.T) {

@@ -70,7 +70,7 @@ func ExpandEnv(specs []string, env Lookup) ([]string, error) {
 	pairs := make([]string, 0, len(specs))
 	for _, s := range specs {
 		name, _, given := cutName(s)
-		if !ValidName(name) {
+		if !validName(name) {
 			return nil, bailey.NewError(bailey.Invalid, "--env: "+strconv.Quote(name)+" is not a variable's name", "use --env NAME or --env NAME=VALUE")
 		}
 		if given {

@@ -41,7 +41,7 @@ func parseEnvFile(path string, sc *bufio.Scanner, env Lookup) ([]string, error) 
 			continue
 		}
 		name, _, given := cutName(text)
-		if !ValidName(name) || strings.ContainsRune(text, 0) {
+		if !validName(name) || strings.ContainsRune(text, 0) {
 			// The line itself may be a secret: it is not repeated.
 			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s:%d:1: not NAME=VALUE", path, line), "write one NAME=VALUE a line, or a NAME alone")
 		}
@@ -63,9 +63,9 @@ func parseEnvFile(path string, sc *bufio.Scanner, env Lookup) ([]string, error) 
 
 func cutName(s string) (name, value string, given bool) { return strings.Cut(s, "=") }
 
-// ValidName reports whether s is a portable name of a variable (POSIX.1-2024,
+// validName reports whether s is a portable name of a variable (POSIX.1-2024,
 // Base Definitions 3.206): letters, digits and underscores, no digit first.
-func ValidName(s string) bool {
+func validName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || (c|0x20 >= 'a' && c|0x20 <= 'z')
 		if !letter && (i == 0 || c < '0' || c > '9') {

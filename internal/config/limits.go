@@ -9,12 +9,12 @@ import (
 
 // Defaults of what one sandbox may use. docs/limits.md lists them.
 const (
-	DefaultMemory    = 4 << 30
-	DefaultProcesses = 512
-	DefaultOpenFiles = 4096
-	DefaultTmp       = 2 << 30
-	DefaultDisk      = 20 << 30
-	DefaultInodes    = 1_000_000
+	defaultMemory    = 4 << 30
+	defaultProcesses = 512
+	defaultOpenFiles = 4096
+	defaultTmp       = 2 << 30
+	defaultDisk      = 20 << 30
+	defaultInodes    = 1_000_000
 )
 
 // LimitFlags are the limits as a person set them; zero is unset.
@@ -39,13 +39,13 @@ func (f LimitFlags) Limits(cpus int, memory int64) bailey.Limits {
 		return def
 	}
 	return bailey.Limits{
-		MemoryBytes: pick(int64(f.Memory), min(DefaultMemory, memory/4*3)),
+		MemoryBytes: pick(int64(f.Memory), min(defaultMemory, memory/4*3)),
 		MilliCPUs:   pick(int64(f.CPUs), int64(cpus)*1000),
-		Processes:   pick(int64(f.PIDs), DefaultProcesses),
-		OpenFiles:   pick(int64(f.NoFile), DefaultOpenFiles),
-		TmpBytes:    pick(int64(f.TmpSize), DefaultTmp),
-		DiskBytes:   pick(int64(f.Disk), DefaultDisk),
-		Inodes:      pick(int64(f.Inodes), DefaultInodes),
+		Processes:   pick(int64(f.PIDs), defaultProcesses),
+		OpenFiles:   pick(int64(f.NoFile), defaultOpenFiles),
+		TmpBytes:    pick(int64(f.TmpSize), defaultTmp),
+		DiskBytes:   pick(int64(f.Disk), defaultDisk),
+		Inodes:      pick(int64(f.Inodes), defaultInodes),
 		Timeout:     time.Duration(f.Timeout),
 	}
 }
@@ -53,9 +53,9 @@ func (f LimitFlags) Limits(cpus int, memory int64) bailey.Limits {
 // The least that a sandbox starts and lives with: its own kernel takes memory,
 // its first process threads and descriptors.
 const (
-	MinMemory    = 64 << 20
-	MinProcesses = 16
-	MinOpenFiles = 32
+	minMemory    = 64 << 20
+	minProcesses = 16
+	minOpenFiles = 32
 )
 
 // The most that gVisor's kernel has: half of its thread numbers (its
@@ -68,13 +68,13 @@ const (
 // Check reports a limit that no sandbox can start with.
 func Check(l bailey.Limits) error {
 	switch {
-	case l.MemoryBytes < MinMemory:
+	case l.MemoryBytes < minMemory:
 		return bailey.NewError(bailey.Invalid, "--memory: a sandbox needs at least 64M", "use --memory 512M or more")
-	case l.Processes < MinProcesses || l.Processes > maxProcesses:
-		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--pids: %d is not between %d and %d", l.Processes, MinProcesses, maxProcesses),
+	case l.Processes < minProcesses || l.Processes > maxProcesses:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--pids: %d is not between %d and %d", l.Processes, minProcesses, maxProcesses),
 			"leave it out for 512; the first process alone has several threads")
-	case l.OpenFiles < MinOpenFiles || l.OpenFiles > maxOpenFiles:
-		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--nofile: %d is not between %d and %d", l.OpenFiles, MinOpenFiles, maxOpenFiles),
+	case l.OpenFiles < minOpenFiles || l.OpenFiles > maxOpenFiles:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--nofile: %d is not between %d and %d", l.OpenFiles, minOpenFiles, maxOpenFiles),
 			"leave it out for 4096")
 	}
 	return nil

@@ -16,7 +16,7 @@ type Bytes int64
 
 // UnmarshalText reads a size. Zero and negative sizes are refused.
 func (b *Bytes) UnmarshalText(text []byte) error {
-	v, err := ParseBytes(string(text))
+	v, err := parseBytes(string(text))
 	if err != nil {
 		return err
 	}
@@ -35,27 +35,29 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(v, 10)
 }
 
-const units = "bkmgt"
+const (
+	units    = "bkmgt"
+	maxBytes = 1 << 52 // 4096T: a number of bytes that a float holds exactly
+)
 
-// ParseBytes reads a size.
-func ParseBytes(s string) (int64, error) {
+func parseBytes(s string) (int64, error) {
 	bad := bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a size", s), "use a number with K, M, G or T, such as 512M or 4G")
 	t := strings.ToLower(strings.TrimSpace(s))
-	t = strings.TrimSuffix(strings.TrimSuffix(t, "b"), "i")
-	if t == "" {
+	number := strings.TrimRight(t, "abcdefghijklmnopqrstuvwxyz")
+	unit := t[len(number):]
+	if unit == "" {
+		unit = "b"
+	}
+	power := strings.Index(units, unit[:1])
+	if rest := unit[1:]; power < 0 || rest != "" && (power == 0 || rest != "b" && rest != "ib") {
 		return 0, bad
 	}
-	shift := 0
-	if i := strings.IndexByte(units, t[len(t)-1]); i > 0 {
-		shift = 10 * i
-		t = t[:len(t)-1]
-	}
-	n, err := strconv.ParseFloat(t, 64)
-	if err != nil || math.IsNaN(n) || n <= 0 || strings.ContainsAny(t, "xXpPeE_+") {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n <= 0 || strings.ContainsAny(number, "xpe_+") {
 		return 0, bad
 	}
-	v := n * math.Exp2(float64(shift))
-	if v < 1 || v > math.MaxInt64/2 {
+	v := n * math.Exp2(float64(10*power))
+	if v < 1 || v > maxBytes {
 		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("size %q is out of range", s), "use a size between 1 byte and 4096T")
 	}
 	return int64(v), nil

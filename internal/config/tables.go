@@ -14,8 +14,9 @@ func Variables() []Variable {
 		{"BAILEY_DEBUG", "A folder that exists: gVisor's logs are written there. They hold what the sandbox's programs do, arguments included; for `run` and `exec` while looking for a fault."},
 		{"HOME", "Where the caller's toolchains and git identity are looked for, and the folders below where no variable says otherwise."},
 		{"PATH", "Where the command, its toolchain and the agents are looked for."},
-		{"TERM", "Passed on to the command when there is a terminal."},
-		{"NO_COLOR", "Set to anything: no colours in bailey's own output."},
+		{"TERM", "The kind of terminal: passed on, or `xterm-256color` in its place where the sandbox does not know it."},
+		{"COLORTERM", "How many colours the terminal has: passed on."},
+		{"NO_COLOR", "Set to anything: no colours in bailey's own output; passed on."},
 	}
 }
 
@@ -47,13 +48,13 @@ type LimitRow struct {
 func LimitTable() []LimitRow {
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []LimitRow{
-		{"memory", Bytes(DefaultMemory).String() + ", at most three quarters of the machine's", Bytes(MinMemory).String()},
+		{"memory", Bytes(defaultMemory).String() + ", at most three quarters of the machine's", Bytes(minMemory).String()},
 		{"cpus", "all", "0.01"},
-		{"pids", count(DefaultProcesses), count(MinProcesses)},
-		{"nofile", count(DefaultOpenFiles), count(MinOpenFiles)},
-		{"tmp-size", Bytes(DefaultTmp).String(), ""},
-		{"disk", Bytes(DefaultDisk).String(), ""},
-		{"inodes", count(DefaultInodes), ""},
+		{"pids", count(defaultProcesses), count(minProcesses)},
+		{"nofile", count(defaultOpenFiles), count(minOpenFiles)},
+		{"tmp-size", Bytes(defaultTmp).String(), ""},
+		{"disk", Bytes(defaultDisk).String(), ""},
+		{"inodes", count(defaultInodes), ""},
 		{"timeout", "none", ""},
 	}
 }

@@ -97,9 +97,6 @@ func (f *Filter) Flush(dst []byte) []byte {
 // Dropped returns how many sequences were dropped so far.
 func (f *Filter) Dropped() Counts { return f.counts }
 
-// FullScreen reports whether the program shows the alternate screen.
-func (f *Filter) FullScreen() bool { return f.screen.alternate() }
-
 // plain returns how many bytes at the front of src are text and harmless
 // control characters, whole characters only.
 func plain(src []byte) int {

@@ -289,9 +289,6 @@ func TestFilter_ReapplyTurnsOnAgain(t *testing.T) {
 	if diff := cmp.Diff(string(f.Reset()), string(g.Reset())); diff != "" {
 		t.Errorf("state after Reapply:\n%s", diff)
 	}
-	if !f.FullScreen() {
-		t.Error("FullScreen() = false on the alternate screen")
-	}
 }
 
 func FuzzFilter(f *testing.F) {
