@@ -23,23 +23,29 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// A capture that lost something says so, whenever it is asked: what it did not
-// see may have been what the test is about.
-func TestTap_LossFailsTheTest(t *testing.T) {
-	t.Parallel()
-	lab := New(t)
-	lab.settle() // twin
+// room sets the size of the capture's buffer.
+func room(t *testing.T, lab *Lab, bytes int) {
+	t.Helper()
 	raw, err := lab.tap.file.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var optErr error
 	err = raw.Control(func(fd uintptr) {
-		optErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1)
+		optErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes)
 	})
 	if err := errors.Join(err, optErr); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A capture that lost something says so, whenever it is asked: what it did not
+// see may have been what the test is about.
+func TestTap_LossFailsTheTest(t *testing.T) {
+	t.Parallel()
+	lab := New(t)
+	lab.settle() // twin
+	room(t, lab, 1)
 	pc, err := lab.listenMark()
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +57,7 @@ func TestTap_LossFailsTheTest(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	room(t, lab, 1<<20) // for the mark
 	lab.tap.mu.Unlock()
 	for range 2 {
 		tb := &failing{TB: t}
