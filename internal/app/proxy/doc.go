@@ -6,6 +6,6 @@
 // 4 is a Unix stream socket over which the listeners arrive
 // (internal/linux/fdpass) and whose end is the sandbox's end; 5 takes its
 // events, one JSON object a line. It takes nothing from arguments or
-// environment, opens no listener, starts no process and writes no file. It is
-// started by internal/app's engine side and by nobody else.
+// environment, opens no listener, starts no process and writes no file. Its
+// caller is cmd/bailey, its starter internal/app/run.
 package proxy
