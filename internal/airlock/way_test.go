@@ -299,7 +299,7 @@ func TestIPv6_FailsAtOnceAndLoopbackLives(t *testing.T) {
 func TestSpoof_IsDropped(t *testing.T) {
 	t.Parallel()
 	needRaw(t)
-	l, err := airlock.BuildWith(roomy, airlock.Rules())
+	l, err := airlock.BuildWith(airlock.Rules())
 	if err != nil {
 		t.Fatal(err)
 	}
