@@ -79,17 +79,18 @@ func TestDocumentationCommands(t *testing.T) {
 func tryBlock(t *testing.T, bin string, block []pageCommand) {
 	t.Helper()
 	dir, env := freshFolder(t, bin)
-	live := ""
+	started := false
 	for _, c := range block {
 		script := tried(c.text)
 		if script == "" {
 			continue
 		}
 		if strings.Contains(script, sandboxName) {
-			if live == "" {
-				live = startLive(t, dir, env)
+			if !started {
+				startLive(t, dir, env)
+				started = true
 			}
-			script = strings.ReplaceAll(script, sandboxName, live)
+			script = strings.ReplaceAll(script, sandboxName, liveName)
 		}
 		if out, status := shell(t, dir, env, script); status != 0 {
 			t.Errorf("%s:%d: %s\ntried as: %s\nexit %d:\n%s", c.file, c.line, c.text, script, status, out)
@@ -121,12 +122,12 @@ func tried(line string) string {
 	return script
 }
 
-// startLive starts a sandbox that stays until the end of the test, and
-// returns its name.
-func startLive(t *testing.T, dir string, env []string) string {
+const liveName = "live"
+
+// startLive starts the sandbox liveName, which stays until the end of the test.
+func startLive(t *testing.T, dir string, env []string) {
 	t.Helper()
-	const name = "live"
-	cmd := exec.CommandContext(t.Context(), "bailey", "run", "--quiet", "--name", name, "--", "cat")
+	cmd := exec.CommandContext(t.Context(), "bailey", "run", "--quiet", "--name", liveName, "--", "cat")
 	for _, e := range env {
 		if path, ok := strings.CutPrefix(e, "PATH="); ok { // the last wins
 			cmd.Path, cmd.Err = filepath.Join(strings.Split(path, ":")[0], "bailey"), nil
@@ -148,7 +149,6 @@ func startLive(t *testing.T, dir string, env []string) string {
 		out, status := shell(t, dir, env, "bailey ps")
 		return status == 0 && strings.Contains(out, "running")
 	}, func() string { return "the sandbox does not start" })
-	return name
 }
 
 // commandBlocks returns the commands of a page's blocks that are no console,

@@ -93,7 +93,7 @@ func (s *screen) say(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	within(stuckAfter, func() {
+	soon(func() {
 		s.turn <- struct{}{}
 		defer func() { <-s.turn }()
 		_ = s.emit(p)
@@ -132,7 +132,7 @@ func (s *screen) suspend() {
 	undo := s.filter.Reset()
 	s.mu.Unlock()
 	if mine {
-		within(stuckAfter, func() { _ = s.emit(undo) })
+		soon(func() { _ = s.emit(undo) })
 	}
 	s.giveBack()
 	stop()
@@ -141,7 +141,7 @@ func (s *screen) suspend() {
 		s.say(again)
 		return
 	}
-	within(stuckAfter, func() { _ = s.emit(again) })
+	soon(func() { _ = s.emit(again) })
 	<-s.turn
 }
 

@@ -182,7 +182,7 @@ func (r *run) begin(opener Opener) error {
 		}
 		r.done <- r.receive(stream)
 	})
-	within(stuckAfter, func() { <-sent })
+	soon(func() { <-sent })
 	return nil
 }
 
@@ -240,7 +240,7 @@ func (r *run) cleanUp() {
 		_ = r.input.Close() // our own pipe
 	}
 	r.credit.close()
-	within(stuckAfter, func() {
+	soon(func() {
 		if stream != nil {
 			_ = stream.Close() // the other end may be gone
 		}
@@ -255,21 +255,19 @@ func (r *run) cleanUp() {
 // neither our signals nor the end.
 const stuckAfter = 500 * time.Millisecond
 
-// within runs f and waits for it, but not for longer than d; f then goes on
-// until what it waits for is closed. It reports whether f ended.
-func within(d time.Duration, f func()) bool {
+// soon runs f and waits for it, but no longer than stuckAfter; f then goes on
+// until what it waits for is closed.
+func soon(f func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		f()
 	}()
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(stuckAfter)
 	defer timer.Stop()
 	select {
 	case <-ended:
-		return true
 	case <-timer.C:
-		return false
 	}
 }
 
@@ -344,7 +342,7 @@ func (r *run) send(t wire.Type, payload []byte) {
 	case <-time.After(stuckAfter):
 		return
 	}
-	within(stuckAfter, func() {
+	soon(func() {
 		defer func() { <-r.sending }()
 		_ = w.Send(t, payload)
 	})

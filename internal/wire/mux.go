@@ -39,6 +39,9 @@ func Pair() (host, sandbox *os.File, err error) {
 type Host struct {
 	session *yamux.Session
 	asking  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // nobody asks any more
 }
 
 // NewHost starts the host's end on conn, which it closes in Close. Everything
@@ -75,7 +78,13 @@ func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdow
 // close it. The question then waits for the answer or for Close.
 func (h *Host) ask(ctx context.Context, op Op) error {
 	answer := make(chan error, 1)
-	h.asking.Go(func() { answer <- h.exchange(ctx, op) })
+	h.mu.Lock()
+	if !h.closed {
+		h.asking.Go(func() { answer <- h.exchange(ctx, op) })
+	} else {
+		answer <- fmt.Errorf("ask sandboxd: %w", os.ErrClosed)
+	}
+	h.mu.Unlock()
 	select {
 	case err := <-answer:
 		return err
@@ -119,6 +128,9 @@ func (h *Host) Done() <-chan struct{} { return h.session.CloseChan() }
 // Close ends every stream and closes the connection.
 func (h *Host) Close() error {
 	err := h.session.Close()
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
 	h.asking.Wait()
 	if err != nil {
 		return fmt.Errorf("close wire: %w", err)
