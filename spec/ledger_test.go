@@ -78,9 +78,32 @@ func TestLedger(t *testing.T) {
 		}
 	}
 	rows, problems := readLedger(string(page))
-	for _, p := range append(problems, checkLedger(rows, tests)...) {
+	problems = append(problems, checkLedger(rows, tests)...)
+	for _, p := range append(problems, checkMissing(rows, string(page))...) {
 		t.Error(p)
 	}
+}
+
+var missingLine = regexp.MustCompile(`(?m)^- ([A-Z]{3}-[0-9]{2}): \S`)
+
+// checkMissing holds the list of what partial claims lack to the rows.
+func checkMissing(rows []ledgerRow, page string) []string {
+	_, list, _ := strings.Cut(page, "<!-- ledger:end -->")
+	said := map[string]int{}
+	for _, m := range missingLine.FindAllStringSubmatch(list, -1) {
+		said[m[1]]++
+	}
+	var problems []string
+	for _, r := range rows {
+		want := 0
+		if r.status == "partial" {
+			want = 1
+		}
+		if said[r.id] != want {
+			problems = append(problems, fmt.Sprintf("%s: %s, and the page says %d times what is missing", r.id, r.status, said[r.id]))
+		}
+	}
+	return problems
 }
 
 // readLedger returns the rows between the two marks of the page, and what is
@@ -405,6 +428,12 @@ func help() {}
 	}
 	if len(problems) != 1 {
 		t.Errorf("problems %q, want one about the short row", problems)
+	}
+	partial := []ledgerRow{{id: "ISO-01", status: "partial"}, {id: "ISO-02", status: "proven"}}
+	for list, want := range map[string]int{"- ISO-01: x\n": 0, "": 1, "- ISO-01: x\n- ISO-01: y\n": 1, "- ISO-02: x\n": 2} {
+		if got := checkMissing(partial, "<!-- ledger:end -->\n"+list); len(got) != want {
+			t.Errorf("%q: problems %q, want %d", list, got, want)
+		}
 	}
 	if _, problems := readLedger("no table"); len(problems) != 1 {
 		t.Errorf("a page without the table: problems %q, want one", problems)

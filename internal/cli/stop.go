@@ -20,19 +20,25 @@ func (stopCommand) Help() string {
 	return `Tells the command to end (SIGTERM), and ends everything in the sandbox two seconds later. Returns when the sandbox is gone.`
 }
 
-// Run stops each of the named sandboxes.
+// Run stops each of the named sandboxes, also behind one that it cannot stop.
 func (c *stopCommand) Run(a *app) error {
+	var failed error
 	for _, name := range c.Name {
-		info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
-		if err != nil {
-			return err
-		}
-		if err := a.untilGone(name, info); err != nil {
-			return err
+		if err := a.stop(name); err != nil {
+			failed = exitError(fail(a.stderr, err))
+			continue
 		}
 		_, _ = fmt.Fprintln(a.stdout, name)
 	}
-	return nil
+	return failed
+}
+
+func (a *app) stop(name string) error {
+	info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
+	if err != nil {
+		return err
+	}
+	return a.untilGone(name, info)
 }
 
 func (a *app) untilGone(name string, info control.Info) error {
