@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,6 +107,17 @@ func TestISO15_DoctorLive(t *testing.T) {
 		y.Wrap = wrap
 		r.Await(t, "up")
 		isFound(t, liveOf(t, y, 1), posture.Helper, "Mounts")
+		_ = r.Stdin.Close()
+		r.Wait(t, yard.Timeout).OK(t)
+		var many strings.Builder // names, which are told, take more than a pipe holds
+		for i := range 5000 {
+			fmt.Fprintf(&many, "A_VARIABLE_WITH_A_NAME_%d=x\n", i)
+		}
+		r = y.Start(t, "run", "-q", "--name", "seen", "--env-file", y.Write(t, "many", many.String()), "--", "sh", "-c", "echo up; cat")
+		r.Await(t, "up")
+		if n := len(find(t, liveOf(t, y, 0).Processes, posture.Command).Env); n < 5000 {
+			t.Errorf("%d variables are told", n)
+		}
 	})
 }
 

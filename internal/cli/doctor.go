@@ -160,10 +160,16 @@ func (a *app) tellPosture(name string) ([]byte, error) {
 		return nil, err
 	}
 	_ = pipes.stdin.Close()
+	told := make(chan []byte, 1)
+	go func() { // at the same time: a pipe holds less than a sandbox may say
+		out, _ := io.ReadAll(io.LimitReader(pipes.stdout, doctor.MaxReport)) // half a report is none
+		_, _ = io.Copy(io.Discard, pipes.stdout)
+		told <- out
+	}()
 	_, err = run.Exec(a.ctx, h, run.ExecRequest{Name: name, Command: []string{sandbox.FirstPath, posture.Arg}})
 	pipes.closeTheirs()
-	out, readErr := io.ReadAll(pipes.stdout)
-	return out, errors.Join(err, readErr, pipes.stdout.Close())
+	out := <-told
+	return out, errors.Join(err, pipes.stdout.Close())
 }
 
 func tempWorkspace() (string, func() error, error) {

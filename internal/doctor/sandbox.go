@@ -139,12 +139,12 @@ func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) (compa
 	return comparison{processes: list, found: posture.Judge(list, cfg)}, nil
 }
 
-// maxReport bounds what is read of a sandbox's posture: it comes from inside.
-const maxReport = 1 << 20
+// MaxReport bounds what is read of a sandbox's posture: it comes from inside.
+const MaxReport = 1 << 20
 
 func readReport(r io.Reader) (posture.Report, error) {
 	var report posture.Report
-	line, err := bufio.NewReader(io.LimitReader(r, maxReport)).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(r, MaxReport)).ReadBytes('\n')
 	if err != nil {
 		return report, errNoReport
 	}
@@ -164,7 +164,7 @@ func (d *Doctor) dirty(ctx context.Context) Row {
 	if err != nil {
 		return unfit(err)
 	}
-	out, _ := io.ReadAll(io.LimitReader(sb, maxReport))
+	out, _ := io.ReadAll(io.LimitReader(sb, MaxReport))
 	code, _, err := sb.Finish()
 	if err != nil {
 		return unfit(err)
