@@ -17,7 +17,7 @@ import (
 // leave on the host is in TestGitWorksInside.
 func TestReportB2_LinkedWorktree(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		dirs := gitForms[1].make(t, y)
+		dirs := formNamed(t, "linked").make(t, y)
 		y.Sh(t, `set -e; echo x > new; git add new; git commit -q -m inside; git branch -m topic renamed; echo y >> new
 			git stash -q; git stash pop -q; git checkout -q new; git reset -q --hard HEAD`).OK(t)
 		main := filepath.Dir(dirs[0])

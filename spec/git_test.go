@@ -157,47 +157,149 @@ func useGit(t *testing.T, y *yard.Yard, dir string) string {
 	return b.String()
 }
 
-// gitForms are the ways in which a work tree is tied to its git folder. Each
-// makes one with the yard's folder as the work tree, and returns the git
-// folders that hold commands.
-var gitForms = []struct {
+// gitForm is a way in which a work tree is tied to its git folder.
+type gitForm struct {
 	name string
+	// make makes one with the yard's folder as the work tree, and returns the
+	// git folders that hold commands.
 	make func(t *testing.T, y *yard.Yard) (gitDirs []string)
-}{
-	{"plain", func(t *testing.T, y *yard.Yard) []string {
+	// fixed says that the first git folder is one that nothing inside writes
+	// its configuration in, not even a copy.
+	fixed bool
+}
+
+// otherRepository makes a repository with a commit beside the workspace.
+func otherRepository(t *testing.T, y *yard.Yard, name string) string {
+	t.Helper()
+	dir := filepath.Join(base(y), name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	chown(t, dir, y.UID, y.GID)
+	repository(t, y, dir)
+	return dir
+}
+
+// inner makes a repository with a commit in the workspace.
+func inner(t *testing.T, y *yard.Yard, rel string) string {
+	t.Helper()
+	dir := filepath.Join(y.Dir, rel)
+	owned(t, y, filepath.Join(dir, "file"), "one\n", 0o644)
+	chown(t, filepath.Dir(dir), y.UID, y.GID)
+	repository(t, y, dir)
+	return dir
+}
+
+// bare makes a bare repository beside the workspace.
+func bare(t *testing.T, y *yard.Yard, rel string) string {
+	t.Helper()
+	seed, dir := otherRepository(t, y, "seed"), filepath.Join(base(y), rel)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	chown(t, dir, y.UID, y.GID)
+	git(t, y, seed, "clone", "-q", "--bare", seed, dir)
+	return dir
+}
+
+// formNamed returns one of gitForms.
+func formNamed(t *testing.T, name string) gitForm {
+	t.Helper()
+	i := slices.IndexFunc(gitForms, func(f gitForm) bool { return f.name == name })
+	if i < 0 {
+		t.Fatalf("there is no form %q", name)
+	}
+	return gitForms[i]
+}
+
+var gitForms = []gitForm{
+	{name: "plain", make: func(t *testing.T, y *yard.Yard) []string {
 		repository(t, y, y.Dir)
 		return []string{filepath.Join(y.Dir, ".git")}
 	}},
-	{"linked", func(t *testing.T, y *yard.Yard) []string {
-		main := filepath.Join(base(y), "main")
-		if err := os.Mkdir(main, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		chown(t, main, y.UID, y.GID)
-		repository(t, y, main)
+	{name: "linked", make: func(t *testing.T, y *yard.Yard) []string {
+		main := otherRepository(t, y, "main")
 		git(t, y, main, "worktree", "add", "-q", "-b", "topic", y.Dir)
 		return []string{main + "/.git", main + "/.git/worktrees/work"}
 	}},
-	{"submodule", func(t *testing.T, y *yard.Yard) []string {
-		lib := filepath.Join(base(y), "lib")
-		if err := os.Mkdir(lib, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		chown(t, lib, y.UID, y.GID)
-		repository(t, y, lib)
+	{name: "linked inside", make: func(t *testing.T, y *yard.Yard) []string {
+		repository(t, y, y.Dir)
+		git(t, y, y.Dir, "worktree", "add", "-q", "-b", "topic", y.Dir+"/tree")
+		return []string{y.Dir + "/.git", y.Dir + "/.git/worktrees/tree"}
+	}},
+	{name: "bare", make: func(t *testing.T, y *yard.Yard) []string {
+		dir := bare(t, y, "bare.git")
+		git(t, y, dir, "worktree", "add", "-q", "-b", "topic", y.Dir)
+		return []string{dir, dir + "/worktrees/work"}
+	}},
+	{name: "in a bare one", fixed: true, make: func(t *testing.T, y *yard.Yard) []string {
+		dir := bare(t, y, "proj")
+		git(t, y, dir, "worktree", "add", "-q", "-b", "topic", dir+"/one")
+		y.Host(t, "mkdir", dir+"/logs") // or nothing can be committed inside, as the header then says
+		y.Dir = dir + "/one"
+		return []string{dir, dir + "/worktrees/one"}
+	}},
+	{name: "submodule", make: func(t *testing.T, y *yard.Yard) []string {
+		lib := otherRepository(t, y, "lib")
 		repository(t, y, y.Dir)
 		git(t, y, y.Dir, "submodule", "--quiet", "add", lib, "sub")
 		git(t, y, y.Dir, "commit", "-q", "-m", "submodule")
 		return []string{y.Dir + "/.git", y.Dir + "/.git/modules/sub"}
 	}},
-	{"nested", func(t *testing.T, y *yard.Yard) []string {
+	{name: "submodule with a folder of its own", make: func(t *testing.T, y *yard.Yard) []string {
+		lib := otherRepository(t, y, "lib")
 		repository(t, y, y.Dir)
-		nested := filepath.Join(y.Dir, "vendor", "x")
-		owned(t, y, filepath.Join(nested, "file"), "one\n", 0o644)
-		chown(t, filepath.Dir(nested), y.UID, y.GID)
-		repository(t, y, nested)
-		return []string{y.Dir + "/.git", nested + "/.git"}
+		git(t, y, y.Dir, "clone", "-q", lib, "old")
+		git(t, y, y.Dir, "submodule", "--quiet", "add", lib, "old")
+		git(t, y, y.Dir, "commit", "-q", "-m", "submodule")
+		return []string{y.Dir + "/.git", y.Dir + "/old/.git"}
 	}},
+	{name: "nested", make: func(t *testing.T, y *yard.Yard) []string {
+		repository(t, y, y.Dir)
+		return []string{y.Dir + "/.git", inner(t, y, "vendor/x") + "/.git"}
+	}},
+	{name: "submodule of a nested", make: func(t *testing.T, y *yard.Yard) []string {
+		lib := otherRepository(t, y, "lib")
+		repository(t, y, y.Dir)
+		nested := inner(t, y, "vendor/x")
+		git(t, y, nested, "submodule", "--quiet", "add", lib, "sub")
+		git(t, y, nested, "commit", "-q", "-m", "submodule")
+		return []string{y.Dir + "/.git", nested + "/.git", nested + "/.git/modules/sub"}
+	}},
+}
+
+// workTrees lists the work trees of a form besides the yard's folder.
+func workTrees(y *yard.Yard) (dirs []string) {
+	for _, rel := range []string{"sub", "old", "tree", "vendor/x", "vendor/x/sub"} {
+		if _, err := os.Stat(filepath.Join(y.Dir, rel)); err == nil {
+			dirs = append(dirs, filepath.Join(y.Dir, rel))
+		}
+	}
+	return dirs
+}
+
+// pointers reads the .git files of work trees, which name a git folder.
+func pointers(t *testing.T, y *yard.Yard) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, dir := range append(workTrees(y), y.Dir) {
+		if path := filepath.Join(dir, ".git"); fileMode(path).IsRegular() {
+			all[path] = contents(t, path)
+		}
+	}
+	return all
+}
+
+// pointerScript tries to have .git files name another git folder.
+func pointerScript(paths map[string]string) string {
+	var b strings.Builder
+	b.WriteString("git init -q /tmp/evil\n")
+	for path := range paths {
+		fmt.Fprintf(&b, `{ echo "gitdir: /tmp/evil/.git" > %[1]s; rm -f %[1]s; echo "gitdir: /tmp/evil/.git" > %[1]s.new; mv -f %[1]s.new %[1]s
+			ln -sf /tmp/evil/.git %[1]s; mv %[1]s %[1]s.away; rm -f %[1]s.new; } >>/tmp/log 2>&1
+`, path)
+	}
+	return b.String()
 }
 
 // TestRES02_TheHostsGitRunsNothingOfTheSandboxs attacks what git takes
@@ -211,24 +313,25 @@ func TestRES02_TheHostsGitRunsNothingOfTheSandboxs(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
 				gitDirs := form.make(t, y)
 				mark := filepath.Join(y.Home, "ran")
-				before := map[string]string{}
+				before, pointed := map[string]string{}, pointers(t, y)
 				for _, d := range gitDirs {
 					before[d] = commands(t, d)
 				}
-				r := y.Sh(t, attackScript(mark, gitDirs...)+"tail -3 /tmp/log").OK(t)
-				for _, d := range gitDirs {
+				r := y.Sh(t, attackScript(mark, gitDirs...)+pointerScript(pointed)+"tail -3 /tmp/log").OK(t)
+				for i, d := range gitDirs {
 					if diff := cmp.Diff(before[d], commands(t, d)); diff != "" {
 						t.Errorf("%s changed (-before +after):\n%s", d, diff)
 					}
-					if !strings.Contains(r.Stderr, d+"/co") { // config or commondir
+					if !strings.Contains(r.Stderr, d+"/co") && !(form.fixed && i == 0) { // config or commondir
 						t.Errorf("the footer says nothing of %s", d)
 					}
 				}
+				if diff := cmp.Diff(pointed, pointers(t, y)); diff != "" {
+					t.Errorf("the .git files changed (-before +after):\n%s", diff)
+				}
 				did := useGit(t, y, y.Dir)
-				for _, sub := range []string{"sub", "vendor/x"} {
-					if _, err := os.Stat(filepath.Join(y.Dir, sub)); err == nil {
-						did += useGit(t, y, filepath.Join(y.Dir, sub))
-					}
+				for _, dir := range workTrees(y) {
+					did += useGit(t, y, dir)
 				}
 				if _, err := os.Lstat(mark); err == nil {
 					t.Errorf("git on the host ran the sandbox's program:\n%s", did)
@@ -247,6 +350,35 @@ func TestRES02_TheHostsGitRunsNothingOfTheSandboxs(t *testing.T) {
 	}
 }
 
+// TestRES02_AGitFolderNamedAgainIsNotShownAgain: an earlier sandbox wrote into
+// the tree what names the git folder, or a folder in it, as a submodule's, in
+// every spelling. The next one attacks the git folder all the same. The twin is
+// that the submodule that is one is guarded by its name.
+func TestRES02_AGitFolderNamedAgainIsNotShownAgain(t *testing.T) {
+	t.Attr("claim", "RES-02")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		repository(t, y, y.Dir)
+		inner(t, y, "a/b/c/d/e/old") // deeper than is looked for repositories that nothing names
+		var modules strings.Builder
+		for i, path := range []string{".", "", "./.", "a/..", ".git", ".git/hooks", ".git/info", "a/b/c/d/e/old", "./a/b/c/d/e/old/", "../work"} {
+			fmt.Fprintf(&modules, "[submodule \"m%d\"]\n\tpath = %s\n\turl = x\n", i, path)
+		}
+		y.Sh(t, "mkdir -p .git/.git .git/objects/.git; cat > .gitmodules <<'E'\n"+modules.String()+"E\n").OK(t)
+		gitDirs := []string{y.Dir + "/.git", y.Dir + "/a/b/c/d/e/old/.git"}
+		mark := filepath.Join(y.Home, "ran")
+		before := commands(t, gitDirs[0]) + commands(t, gitDirs[1])
+		r := y.Sh(t, attackScript(mark, gitDirs...)+"grep -c "+y.Dir+"/.git /proc/mounts").OK(t)
+		if diff := cmp.Diff(before, commands(t, gitDirs[0])+commands(t, gitDirs[1])); diff != "" {
+			t.Errorf("changed (-before +after):\n%s\nstderr:\n%s", diff, r.Stderr)
+		}
+		for _, dir := range gitDirs {
+			if did := useGit(t, y, filepath.Dir(dir)); fileMode(mark).IsRegular() {
+				t.Errorf("git on the host ran the sandbox's program:\n%s", did)
+			}
+		}
+	})
+}
+
 // TestGitWorksInside: what an agent does with git works in each form, and
 // what it did is there on the host.
 func TestGitWorksInside(t *testing.T) {
@@ -255,16 +387,23 @@ func TestGitWorksInside(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
 				gitDirs := form.make(t, y)
 				before := commands(t, gitDirs[0])
-				script := `set -ex
-					git status --porcelain
+				script, stash := "set -ex\n", ""
+				if !form.fixed {
+					stash = "git stash -q; git stash pop -q; git gc -q; "
+					script += `
 					git config user.nick x; test "$(git config user.nick)" = x
 					git remote add up https://example.org/x.git; git remote -v | grep -q example.org
-					echo two >> file; git add file; git commit -q -m second; git commit -q --amend -m amended
 					git branch side; git branch -m side renamed; git branch -D renamed
-					echo three >> file; git stash -q; git stash pop -q; git checkout -q file
-					git tag t1; git tag -d t1; git log --oneline | head -3
+					git tag t1; git tag -d t1
+					`
+				}
+				script += `
+					git status --porcelain
+					echo two >> file; git add file; git commit -q -m second; git commit -q --amend -m amended
+					echo three >> file; `+stash+`git checkout -q file
+					git log --oneline | head -3
 					git checkout -q -b feature; echo 4 > four; git add four; git commit -q -m four; git checkout -q -; git merge -q feature
-					git reflog | head -2; git gc -q; git fsck --no-progress
+					git reflog | head -2; git fsck --no-progress
 				`
 				if form.name == "plain" {
 					script += `git worktree add -q ../` + filepath.Base(y.Dir) + `/wt; cd wt; echo w > w; git add w; git commit -q -m worktree; cd ..; git worktree list; git worktree remove wt`
@@ -281,10 +420,13 @@ func TestGitWorksInside(t *testing.T) {
 					t.Errorf("the commits are not on the host:\n%s\n%s", log, r.Stderr)
 				}
 				git(t, y, y.Dir, "fsck", "--no-progress")
-				if status := git(t, y, y.Dir, "status", "--porcelain"); strings.TrimPrefix(status, "?? vendor/\n") != "" {
+				if status := git(t, y, y.Dir, "status", "--porcelain"); status != "" && status != "?? vendor/\n" && status != "?? tree/\n" {
 					t.Errorf("status on the host afterwards:\n%s", status)
 				}
 				for _, want := range []string{"user.nick", "remote.up.url"} {
+					if form.fixed {
+						want = "deleting and renaming branches, dropping a stash and git gc do not work here"
+					}
 					if !strings.Contains(strings.ToLower(r.Stderr), want) {
 						t.Errorf("the footer does not name %s:\n%s", want, r.Stderr)
 					}
@@ -378,7 +520,7 @@ func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
 // TestReportB5_UncommittedEditsInSubmodules are there, inside and after.
 func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		gitForms[2].make(t, y)
+		formNamed(t, "submodule").make(t, y)
 		owned(t, y, y.Dir+"/sub/file", "edited on the host\n", 0o644)
 		owned(t, y, y.Dir+"/new", "new on the host\n", 0o644)
 		r := y.Sh(t, `set -e; cat sub/file new; git status --porcelain; git -C sub status --porcelain; echo inside >> sub/file`).OK(t)

@@ -410,7 +410,7 @@ func (l *layout) linkedInside(repo gitdata.Repo) error {
 		return fmt.Errorf("open git folder: %w", err)
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
-	l.note("deleting and renaming branches does not work here: the repository %s holds this work tree", repo.CommonDir)
+	l.note("deleting and renaming branches, dropping a stash and git gc do not work here: the repository %s holds this work tree", repo.CommonDir)
 	for _, name := range []string{"objects", "refs", "logs"} {
 		if !isFolder(dir, name) {
 			continue
@@ -420,6 +420,9 @@ func (l *layout) linkedInside(repo gitdata.Repo) error {
 		if !l.request.ReadOnly {
 			l.w.Guard.Parts = append(l.w.Guard.Parts, path)
 		}
+	}
+	if !isFolder(dir, "logs") && !l.request.ReadOnly {
+		l.note("committing does not work here: git keeps a log of each branch in %[1]s/logs, which is not there (mkdir %[1]s/logs)", repo.CommonDir)
 	}
 	if data, _, err := beneath.ReadFile(dir, "config", gitdata.MaxConfigBytes); err == nil {
 		l.takeHooks(repo.CommonDir, data)

@@ -291,12 +291,21 @@ func (s *scanner) elsewhere(rel string) string {
 // hostFile reports a file, or the files of a folder.
 func (s *scanner) hostFile(name, what string) {
 	rel := strings.TrimSuffix(name, "/")
-	if dir := s.elsewhere(rel); dir != "" {
-		if in, err := beneath.Lstat(s.root, dir); err == nil && (!in.Mode.IsDir() || s.exists(rel)) {
-			s.add(rel, what+" (with "+dir+")")
-		}
+	before := len(s.found)
+	if s.touched(rel, what); len(s.found) > before {
 		return
 	}
+	dir := s.elsewhere(rel)
+	if dir == "" {
+		return
+	}
+	if info, err := beneath.Lstat(s.root, dir); err == nil && (!info.Mode.IsDir() || s.exists(rel)) {
+		s.add(rel, what+" (with "+dir+")")
+	}
+}
+
+// touched reports a file, or the files of a folder, by their own time stamps.
+func (s *scanner) touched(rel, what string) {
 	info, err := beneath.Lstat(s.root, rel)
 	if err != nil {
 		return

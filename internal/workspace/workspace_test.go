@@ -279,8 +279,14 @@ func TestOpen_WorktreeInsideABareRepositoryHidesItsSiblings(t *testing.T) {
 			t.Errorf("no %q in %v", want, got)
 		}
 	}
-	if len(w.Notes) == 0 {
-		t.Error("nothing is said of it")
+	if len(w.Notes) != 2 || !strings.Contains(w.Notes[1], "mkdir "+base+"/proj/logs") {
+		t.Errorf("notes: %q", w.Notes)
+	}
+	if err := os.Mkdir(base+"/proj/logs", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if w := open(t, base+"/proj/one"); len(w.Notes) != 1 {
+		t.Errorf("with logs: %q", w.Notes)
 	}
 }
 
