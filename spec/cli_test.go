@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -288,6 +289,25 @@ func TestRun_Flags(t *testing.T) {
 		})
 		clean()
 	})
+}
+
+// TestRun_DefaultNames: a hundred in one folder have as many names, whatever
+// the folder is called.
+func TestRun_DefaultNames(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	for folder, want := range map[string]string{
+		"plain":                            `^plain-[0-9a-f]{8}$`,
+		"A long Name, of a folder é which": `^a-long-name--of-a-folder-[0-9a-f]{8}$`,
+		"---":                              `^sandbox-[0-9a-f]{8}$`,
+	} {
+		y.Write(t, folder+"/file", "")
+		there := func(c *exec.Cmd) { c.Dir = filepath.Join(y.Dir, folder) }
+		name := strings.TrimSpace(y.RunWith(t, there, "run", "-q", "--", "sh", "-c", "echo $BAILEY_SANDBOX").OK(t).Stdout)
+		if !bailey.ValidSandboxName(name) || !regexp.MustCompile(want).MatchString(name) {
+			t.Errorf("%q: the sandbox is called %q, want %s", folder, name, want)
+		}
+	}
 }
 
 // TestSEC08_OnlyNamedVariablesEnter: what neither the caller nor

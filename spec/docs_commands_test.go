@@ -39,7 +39,7 @@ type pageCommand struct {
 // what it would do. What cannot be tried so is in notTried.
 func TestDocumentationCommands(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := yard.Binary(t)
 	var pages []string
 	for _, glob := range []string{"../*.md", "../docs/*.md", "../docs/adr/*.md"} {
 		found, err := filepath.Glob(glob)
@@ -238,7 +238,7 @@ var binarySize = regexp.MustCompile(`([0-9]+) MB of binary`)
 // TestDocumentationNumbers holds the one size that a page names to the binary.
 func TestDocumentationNumbers(t *testing.T) {
 	t.Parallel()
-	info, err := os.Stat(binary(t))
+	info, err := os.Stat(yard.Binary(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
 // example is one command of a console block in the documentation.
@@ -30,7 +32,7 @@ type example struct {
 // share a fresh folder, which is a git repository with one commit.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := yard.Binary(t)
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -50,23 +52,6 @@ func TestDocumentation(t *testing.T) {
 			})
 		}
 	}
-}
-
-// binary returns the program under test: $BAILEY_BIN, or bin/bailey.
-func binary(t *testing.T) string {
-	t.Helper()
-	bin := os.Getenv("BAILEY_BIN")
-	if bin == "" {
-		bin = "../bin/bailey"
-	}
-	bin, err := filepath.Abs(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(bin); err != nil {
-		t.Fatalf("%v: build it with make, or name it in BAILEY_BIN", err)
-	}
-	return bin
 }
 
 func runBlock(t *testing.T, bin string, block []example) {

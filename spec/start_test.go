@@ -23,7 +23,7 @@ import (
 // initialises them all.
 func TestRolesSkipGVisor(t *testing.T) {
 	t.Parallel()
-	bin := binary(t)
+	bin := yard.Binary(t)
 	const (
 		few    = 20
 		most   = 100
