@@ -298,7 +298,7 @@ func TestRun_DefaultNames(t *testing.T) {
 	y := yard.Unprivileged(t)
 	for folder, want := range map[string]string{
 		"plain":                            `^plain-[0-9a-f]{8}$`,
-		"A long Name, of a folder é which": `^a-long-name--of-a-folder-[0-9a-f]{8}$`,
+		"A long Name, of a folder é which": `^a-long-name--of-a-folde-[0-9a-f]{8}$`,
 		"---":                              `^sandbox-[0-9a-f]{8}$`,
 	} {
 		y.Write(t, folder+"/file", "")
