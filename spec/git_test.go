@@ -400,7 +400,7 @@ func TestGitWorksInside(t *testing.T) {
 				script += `
 					git status --porcelain
 					echo two >> file; git add file; git commit -q -m second; git commit -q --amend -m amended
-					echo three >> file; `+stash+`git checkout -q file
+					echo three >> file; ` + stash + `git checkout -q file
 					git log --oneline | head -3
 					git checkout -q -b feature; echo 4 > four; git add four; git commit -q -m four; git checkout -q -; git merge -q feature
 					git reflog | head -2; git fsck --no-progress

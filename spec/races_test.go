@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +29,9 @@ def t(f, *a):
     except OSError: pass
 places = ["a", "a/b", "a/b/c", ".envrc", "package.json", ".vscode", ".vscode/tasks.json", ".githooks", ".claude", "sub/.git", "sub",
     ".git/logs/refs", ".git/refs/x", ".git/refs/heads/d", ".git/objects/ab", ".git/rebase-merge", ".git/rebase-merge/git-rebase-todo",
-    ".git/hooks.set-aside", ".git/commondir.set-aside", ".git/COMMIT_EDITMSG", ".gitmodules", "vendor/x/.git", "vendor/x"]
+    ".git/hooks.set-aside", ".git/commondir.set-aside", ".git/COMMIT_EDITMSG", ".gitmodules", "vendor/x/.git", "vendor/x",
+    ".github", ".github/workflows", ".python-version", "rust-toolchain", "rust-toolchain.toml", ".tool-versions", "mise.toml",
+    "node_modules", "node_modules/.bin", "node_modules/.bin/claude", "node_modules/.bin/racy", "script"]
 if sys.argv[2] == "all":
     places += [".git/logs", ".git/refs", ".git/commondir", ".git/config.worktree", ".git/modules", ".git/worktrees"]
 n = 0
@@ -116,9 +120,13 @@ func bait(t *testing.T, y *yard.Yard) string {
 	for _, name := range []string{
 		"b/c/canary", "canary", "tasks.json", "pre-commit", "settings.json", "config", "commondir", "HEAD", "hooks/pre-commit", "info/attributes",
 		"git/logs/HEAD", "git/refs/x/y", "git/objects/ab/cd", "git/rebase-merge/git-rebase-todo", "git/hooks/pre-commit", "git-rebase-todo",
-		".envrc", "package.json", "a/b/c/canary", "objects/ab", "refs/heads/main",
+		".envrc", "package.json", "a/b/c/canary", "objects/ab", "refs/heads/main", ".github/workflows/x.yml", "workflows/x.yml",
+		".python-version", "rust-toolchain", "rust-toolchain.toml", ".tool-versions", "mise.toml",
 	} {
 		owned(t, y, filepath.Join(out, name), "exec canary\n", 0o644)
+	}
+	for _, name := range []string{"node_modules/.bin/claude", "node_modules/.bin/racy", ".bin/claude", ".bin/racy", "claude", "racy", "script"} {
+		owned(t, y, filepath.Join(out, name), "#!/bin/sh\necho canary\n", 0o755) // what would be run must look like a program
 	}
 	if err := os.Symlink("canary", filepath.Join(out, "link")); err != nil {
 		t.Fatal(err)
@@ -138,8 +146,9 @@ func TestISO12_RacesLeadNowhere(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		out := bait(t, y)
+		toolchainsToRace(t, y)
 		y.Write(t, "race.py", racer)
-		for _, name := range []string{"a/b/c/file", "sub/file", ".vscode/tasks.json", ".githooks/pre-commit", "package.json"} {
+		for _, name := range []string{"a/b/c/file", "sub/file", ".vscode/tasks.json", ".githooks/pre-commit", "package.json", ".github/workflows/x.yml"} {
 			y.Write(t, name, "x\n")
 		}
 		before := y.Host(t, "find", out, "-printf", "%p %m %U %s %T@ %C@ %l\n")
@@ -150,6 +159,7 @@ func TestISO12_RacesLeadNowhere(t *testing.T) {
 			r.Await(t, "racing")
 			for i := range 3 {
 				ran += victim(t, y, out, fmt.Sprintf("victim-%s-%d", places, i))
+				ran += agentVictim(t, y, fmt.Sprintf("agent-%s-%d", places, i))
 			}
 			killedVictim(t, y, places)
 			if places == "tree" {
@@ -182,29 +192,96 @@ func TestISO12_RacesLeadNowhere(t *testing.T) {
 // ran, 0 if bailey refused to start it.
 func victim(t *testing.T, y *yard.Yard, out, name string) int {
 	t.Helper()
-	v := y.Sh(t, `for i in 1 2 3 4 5 6 7 8; do find . -name canary 2>/dev/null; cat a/canary a/b/canary a/b/c/canary .git/logs/HEAD sub/canary 2>/dev/null; done | grep canary
-		mkdir .git/commondir 2>/dev/null; ln -s `+out+` .git/logs/link; ln -s `+out+`/canary .git/x 2>/dev/null; true`,
-		"--disk", "1G", "--inodes", "100000", "--name", name)
+	v := y.RunWith(t, racyPath(y), "run", "--disk", "1G", "--inodes", "100000", "--name", name, "--tool", "racy", "--tool", "cargo", "--tool", "./script", "--", "sh", "-c", `for i in 1 2 3 4 5 6 7 8; do find . -name canary 2>/dev/null; cat a/canary a/b/canary a/b/c/canary .git/logs/HEAD sub/canary 2>/dev/null; done | grep canary
+		mkdir .git/commondir 2>/dev/null; ln -s `+out+` .git/logs/link; ln -s `+out+`/canary .git/x 2>/dev/null; true`)
 	if v.Stdout != "" {
 		t.Errorf("what is outside was seen inside:\n%s", v.Stdout)
 	}
-	if v.Code == 125 && strings.Contains(v.Stderr, y.Dir) {
+	return started(t, y, v)
+}
+
+// started returns 1 for a run that went well, and 0 for one that did not start
+// for something in the workspace: bailey refused it, or gVisor did, because a
+// place to mount at was swapped under it.
+func started(t *testing.T, y *yard.Yard, v yard.Result) int {
+	t.Helper()
+	if v.Code == 125 && slices.ContainsFunc([]string{y.Dir, "--tool ./script", endedEarly}, func(why string) bool { return strings.Contains(v.Stderr, why) }) {
 		return 0
 	}
 	v.OK(t)
 	return 1
 }
 
-// killedVictim is one that is killed: its watchdog sets right what it left.
-func killedVictim(t *testing.T, y *yard.Yard, name string) {
+// endedEarly is what bailey says of a sandbox that gVisor did not start.
+const endedEarly = "the sandbox ended before its command did"
+
+// toolchainsToRace puts version managers into the home, whose versions files of
+// the workspace choose, and an agent.
+func toolchainsToRace(t *testing.T, y *yard.Yard) {
 	t.Helper()
-	v := y.Start(t, "run", "--quiet", "--disk", "1G", "--name", "killed-"+name, "--", "sh", "-c", "mkdir .git/commondir; echo there; sleep 60")
-	yard.Eventually(t, 30*time.Second, func() bool {
-		o, e := v.Output()
-		return strings.Contains(o, "there") || e != ""
-	}, func() string { return "start" })
-	_ = v.Cmd.Process.Kill()
-	v.Wait(t, 10*time.Second)
+	for _, rel := range []string{
+		".pyenv/shims/racy", ".pyenv/versions/1/bin/racy", ".cargo/bin/rustup", ".cargo/bin/cargo", ".rustup/toolchains/t/bin/cargo", "bin/racy", "bin/cargo",
+	} {
+		program(t, y, rel, "ran")
+	}
+	y.WriteHome(t, ".pyenv/version", "1\n")
+	y.WriteHome(t, ".rustup/settings.toml", "default_toolchain = \"t\"\n")
+	agent := filepath.Join(y.Home, ".local", "bin", "claude")
+	owned(t, y, agent, contents(t, "/usr/bin/true"), 0o755)
+}
+
+// racyPath has a run look for programs where the racer swaps them, and then in
+// the home.
+func racyPath(y *yard.Yard) func(*exec.Cmd) {
+	path := "PATH=" + filepath.Join(y.Dir, "node_modules", ".bin")
+	for _, rel := range []string{".pyenv/shims", ".cargo/bin", ".local/bin", "bin"} {
+		path += ":" + filepath.Join(y.Home, rel)
+	}
+	return func(c *exec.Cmd) { c.Env = append(c.Env, path+":/usr/bin:/bin") }
+}
+
+// agentVictim is a run of an agent, which is looked for by name.
+func agentVictim(t *testing.T, y *yard.Yard, name string) int {
+	t.Helper()
+	v := y.RunWith(t, racyPath(y), "run", "--quiet", "--name", name, "claude")
+	if strings.Contains(v.Stdout, "canary") {
+		t.Errorf("a program from outside was run:\n%s", v.Stdout)
+	}
+	return started(t, y, v)
+}
+
+// killedVictim is one that is killed: its watchdog sets right what it left,
+// unless the racer has a hand in that very name too. One that is refused is
+// started again.
+func killedVictim(t *testing.T, y *yard.Yard, places string) {
+	t.Helper()
+	made := filepath.Join(y.Dir, ".git", "config.worktree")
+	for try := range 20 {
+		v := y.Start(t, "run", "--quiet", "--disk", "1G", "--name", fmt.Sprintf("killed-%s-%d", places, try), "--", "sh", "-c", "mkdir .git/config.worktree; echo there; sleep 60")
+		yard.Eventually(t, 30*time.Second, func() bool {
+			o, e := v.Output()
+			return strings.Contains(o, "there") || strings.Contains(e, y.Dir) || strings.Contains(e, endedEarly)
+		}, func() string { o, e := v.Output(); return "neither started nor refused: " + o + e })
+		o, _ := v.Output()
+		if !strings.Contains(o, "there") {
+			v.Wait(t, 10*time.Second)
+			continue
+		}
+		if places == "tree" && !fileMode(made).IsDir() {
+			t.Error("the twin: what the killed run made was never there")
+		}
+		if err := v.Cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		v.Wait(t, 10*time.Second)
+		if places == "tree" {
+			hold(t, "what the killed run made is set aside", func() bool { return fileMode(made) == fs.ModeIrregular })
+		}
+		return
+	}
+	if places == "tree" { // with all places swapped each may be refused
+		t.Error("no run that was to be killed got through the races")
+	}
 }
 
 // TestISO12_SpecialFilesHoldNothingUp: pipes and devices at places that bailey
