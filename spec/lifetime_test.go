@@ -27,12 +27,13 @@ func childNamed(t *testing.T, holder int, name string) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range below {
-			if strings.HasPrefix(readProc(t, id.PID, "cmdline"), name+"\x00") {
-				pid = id.PID
-			}
+		i := slices.IndexFunc(below, func(id proc.Identity) bool { // the highest: its own children have its name until they have theirs
+			return strings.HasPrefix(readProc(t, id.PID, "cmdline"), name+"\x00")
+		})
+		if i >= 0 {
+			pid = below[i].PID
 		}
-		return pid != 0
+		return i >= 0
 	}, func() string { return fmt.Sprintf("process %d has no child %s", holder, name) })
 	return pid
 }
@@ -41,7 +42,7 @@ func childNamed(t *testing.T, holder int, name string) int {
 func signal(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(pid, s); err != nil {
-		t.Fatalf("%v to process %d: %v", s, pid, err)
+		t.Fatalf("signal %d to process %d: %v", s, pid, err)
 	}
 }
 
@@ -50,17 +51,7 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 func TestExec_WhileTheSandboxIsMade(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, ends := range []bool{false, true} {
-			r := y.Start(t, "run", "-q", "--name", "early", "--", "sh", "-c", "echo up; cat")
-			helper := childNamed(t, r.Cmd.Process.Pid, role.Helper)
-			signal(t, helper, syscall.SIGSTOP)
-			status := ""
-			yard.Eventually(t, 10*time.Second, func() bool {
-				status = y.Run(t, "ps", "--json").Stdout
-				return strings.Contains(status, `"early"`)
-			}, func() string { return "bailey ps says " + status })
-			if !strings.Contains(status, `"creating"`) {
-				t.Fatalf("the sandbox is not being made: the test shows nothing: %s", status)
-			}
+			r, helper := halfMade(t, y, "early")
 			e := y.Start(t, "exec", "early", "--", "sh", "-c", "echo came; pwd")
 			connected(t, y, "early")
 			if ends { // it is never there
@@ -80,6 +71,55 @@ func TestExec_WhileTheSandboxIsMade(t *testing.T) {
 			_ = r.Stdin.Close()
 			r.Wait(t, yard.Timeout).OK(t)
 		}
+	})
+}
+
+// halfMade starts a run and stops its helper at the moment when the run has its
+// name and not yet its sandbox: step by step, and with another run where the
+// moment was missed.
+func halfMade(t *testing.T, y *yard.Yard, name string) (r *yard.Running, helper int) {
+	t.Helper()
+	socket := filepath.Join(filepath.Dir(y.Dir), "run/bailey", name+".sock")
+	for range 20 {
+		r := y.Start(t, "run", "-q", "--name", name, "--", "sh", "-c", "echo up; cat")
+		helper := childNamed(t, r.Cmd.Process.Pid, role.Helper)
+		claimed := func() bool {
+			_, err := os.Stat(socket)
+			return err == nil
+		}
+		for !claimed() {
+			if err := syscall.Kill(helper, syscall.SIGSTOP); err != nil {
+				t.Fatalf("the helper: %v; the run: %+v", err, r.Wait(t, yard.Timeout))
+			}
+			for end := time.Now().Add(100 * time.Millisecond); !claimed() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			}
+			if !claimed() {
+				signal(t, helper, syscall.SIGCONT)
+				time.Sleep(time.Millisecond) // one step
+			}
+		}
+		if strings.Contains(y.Run(t, "ps", "--json").Stdout, `"creating"`) {
+			return r, helper
+		}
+		signal(t, helper, syscall.SIGCONT)
+		_ = r.Stdin.Close()
+		r.Wait(t, yard.Timeout)
+	}
+	t.Fatal("the moment was always missed: the test shows nothing")
+	return nil, 0
+}
+
+// TestStop_OfWhatIsNotThereYet: a sandbox that is being made, and does not get
+// on, ends when it is told to.
+func TestStop_OfWhatIsNotThereYet(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		clean := nothingLeft(t, y)
+		r, _ := halfMade(t, y, "slow")
+		y.Run(t, "stop", "slow").OK(t)
+		if res := r.Wait(t, stopWithin); res.Code != 128+int(syscall.SIGTERM) {
+			t.Errorf("the run ended with %+v", res)
+		}
+		clean()
 	})
 }
 

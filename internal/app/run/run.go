@@ -88,10 +88,35 @@ func (u *running) run(ctx context.Context) (code int, err error) {
 	u.ctx = ctx
 	u.setStatus("creating")
 	defer u.release(&err)
-	if err := u.acquire(ctx); err != nil {
+	if err := u.acquire(u.untilStopped(ctx)); err != nil {
+		if e, ok := errors.AsType[*ending](err); ok {
+			code := u.endedFor(e)
+			u.out.event(bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code})
+			return code, nil
+		}
 		return 0, err
 	}
 	return u.attend(ctx)
+}
+
+// untilStopped is for the making of the sandbox: it ends when somebody asks for
+// the end of what is not there yet. What was asked is still to be found in stop.
+func (u *running) untilStopped(ctx context.Context) context.Context {
+	making, abort := context.WithCancelCause(ctx)
+	go func() {
+		defer abort(nil)
+		select {
+		case e := <-u.stop:
+			abort(&e)
+			select {
+			case u.stop <- e:
+			default: // it is full of the like
+			}
+		case <-u.ready:
+		case <-ctx.Done():
+		}
+	}()
+	return making
 }
 
 // acquire makes everything that the run needs, in the one order that leaves

@@ -99,7 +99,7 @@ const maxFiles = 253
 func ReadSettings(control *os.File) (*Settings, []*os.File, error) {
 	head := make([]byte, 4)
 	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
-	n, oobn, err := Recv(control, head, oob)
+	n, oobn, err := recv(control, head, oob)
 	if err != nil || n == 0 {
 		return nil, nil, fmt.Errorf("read helper settings: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
@@ -223,7 +223,7 @@ func (r *Reports) Next() (Report, *os.File, error) {
 			return report, with, errors.New("the helper's report is too long")
 		}
 		oob := make([]byte, unix.CmsgSpace(4))
-		n, oobn, err := Recv(r.control, chunk[:], oob)
+		n, oobn, err := recv(r.control, chunk[:], oob)
 		if err != nil {
 			return report, with, fmt.Errorf("read report: %w", err)
 		}
@@ -250,8 +250,8 @@ func send(f *os.File, msg, rights []byte) (err error) {
 	return errors.Join(ctlErr, err)
 }
 
-// Recv receives one message with descriptors.
-func Recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {
+// recv receives one message with descriptors.
+func recv(f *os.File, buf, oob []byte) (n, oobn int, err error) {
 	c, err := f.SyscallConn()
 	if err != nil {
 		return 0, 0, err
