@@ -61,8 +61,8 @@ func TestSandboxd_GivesWhatTheHeaderSays(t *testing.T) {
 	if err := os.WriteFile(kept, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := y.exec(t, wire.Exec{
-		Argv:   []string{"sh", "-c", `pwd; umask; ulimit -Sn; ulimit -Hn; stat -c '%a %s' "$F"; printf '%s|' "$@"; env`, "a0", "b c", "\xff\"'$x"},
+	j := y.exec(t, wire.Exec{ // its limits are lowered in the instant after its start
+		Argv:   []string{"sh", "-c", `until [ "$(ulimit -Hn)" = 333 ]; do :; done; pwd; umask; ulimit -Sn; ulimit -Hn; stat -c '%a %s' "$F"; printf '%s|' "$@"; env`, "a0", "b c", "\xff\"'$x"},
 		Env:    []string{"PATH=/usr/bin:/bin", "A=1 2", "RAW=\xfe\n=", "F=" + dir + "/new/folder/file"},
 		Dir:    dir,
 		Umask:  0o27,
