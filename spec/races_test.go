@@ -326,3 +326,39 @@ func TestISO12_SpecialFilesHoldNothingUp(t *testing.T) {
 		}
 	})
 }
+
+// TestISO12_LinksChooseNoProgram: links in the workspace, where bailey looks for
+// which toolchain is wanted and for the agent, lead it nowhere outside.
+func TestISO12_LinksChooseNoProgram(t *testing.T) {
+	t.Attr("claim", "ISO-12")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		out := bait(t, y)
+		toolchainsToRace(t, y)
+		for name, to := range map[string]string{
+			".python-version": "/.python-version", "rust-toolchain": "/rust-toolchain", "rust-toolchain.toml": "/rust-toolchain.toml", "node_modules": "/node_modules",
+		} {
+			if err := os.Symlink(out+to, filepath.Join(y.Dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spy := watchFolder(t, out)
+		r := y.RunWith(t, racyPath(y), "run", "--quiet", "--tool", "cargo", "--", "sh", "-c", "cargo").OK(t)
+		if r.Stdout != "ran\n" {
+			t.Errorf("the toolchain said %q", r.Stdout)
+		}
+		r = y.RunWith(t, func(c *exec.Cmd) {
+			c.Env = append(c.Env, "PATH="+filepath.Join(y.Home, ".pyenv/shims")+":/usr/bin:/bin")
+		}, "run", "--quiet", "--", "racy").OK(t)
+		if r.Stdout != "ran\n" {
+			t.Errorf("the toolchain said %q", r.Stdout)
+		}
+		if agentVictim(t, y, "agent") == 0 {
+			t.Error("the agent of the home was not started")
+		}
+		if seen := spy.seen(); len(seen) > 0 {
+			t.Errorf("bailey opened or changed outside of the workspace: %v", seen)
+		}
+		y.Host(t, "cat", ".python-version", "node_modules/.bin/claude")
+		yard.Eventually(t, 10*time.Second, func() bool { return len(spy.seen()) > 0 }, func() string { return "the twin: nobody was led outside" })
+	})
+}
