@@ -424,6 +424,7 @@ func (l *layout) linkedInside(repo gitdata.Repo) error {
 	if !isFolder(dir, "logs") && !l.request.ReadOnly {
 		l.note("committing does not work here: git keeps a log of each branch in %[1]s/logs, which is not there (mkdir %[1]s/logs)", repo.CommonDir)
 	}
+	l.watchLinks(dir, "hooks", filepath.Join(repo.CommonDir, "hooks"))
 	if data, _, err := beneath.ReadFile(dir, "config", gitdata.MaxConfigBytes); err == nil {
 		l.takeHooks(repo.CommonDir, data)
 		l.watchHooks(repo.CommonDir, l.w.Path)

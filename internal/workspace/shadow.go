@@ -213,6 +213,7 @@ func (g *guarded) folder(name string) error {
 	err = c.read("", 0)
 	if errors.Is(err, beneath.ErrStrange) {
 		g.mountReadOnly(path)
+		g.watchLinks(g.dir, name, path)
 		g.note("%s is read-only here: more than %d files or %d MiB, or not all plain files", path, maxHookFiles, maxHooksBytes>>20)
 		return nil
 	}
@@ -259,6 +260,20 @@ func readFileShadow(dir *os.File, name, path string) (bailey.Shadow, error) {
 	}
 	file := bailey.File{Path: "", Mode: info.Mode.Perm(), Data: data}
 	return bailey.Shadow{Path: path, Dir: false, Files: []bailey.File{file}}, nil
+}
+
+// watchLinks has what the links in a folder name watched, for a folder that is
+// shown as it is.
+func (l *layout) watchLinks(dir *os.File, name, path string) {
+	entries, _ := beneath.ReadDir(dir, name, maxHookFiles) // not there, or a part of many
+	for _, e := range entries {
+		if e.Type != fs.ModeSymlink {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(filepath.Join(path, e.Name)); err == nil {
+			l.watch(real)
+		}
+	}
 }
 
 // folderCopy reads a folder for its private copy.

@@ -285,8 +285,15 @@ func TestOpen_WorktreeInsideABareRepositoryHidesItsSiblings(t *testing.T) {
 	if err := os.Mkdir(base+"/proj/logs", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if w := open(t, base+"/proj/one"); len(w.Notes) != 1 {
+	write(t, base+"/proj/one/check", "#!/bin/sh\n")
+	link(t, "../one/check", base+"/proj/hooks/pre-commit")
+	git(t, base+"/proj", "config", "core.hooksPath", "myhooks")
+	w = open(t, base+"/proj/one")
+	if len(w.Notes) != 1 {
 		t.Errorf("with logs: %q", w.Notes)
+	}
+	if diff := cmp.Diff([]string{base + "/proj/one/check", base + "/proj/one/myhooks"}, w.Guard.Watch); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -403,7 +410,12 @@ func TestOpen_ManyHooksAreReadOnly(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, yard(t))
 	write(t, dir+"/.git/hooks/big", strings.Repeat("x", 9<<20))
+	write(t, dir+"/scripts/check", "#!/bin/sh\n")
+	link(t, "../../scripts/check", dir+"/.git/hooks/pre-push")
 	w := open(t, dir)
+	if diff := cmp.Diff([]string{dir + "/scripts/check"}, w.Guard.Watch); diff != "" {
+		t.Error(diff)
+	}
 	if got := show(w, dir); !slices.Contains(got, "ro .git/hooks") || len(w.Notes) != 1 {
 		t.Errorf("%v %v", got, w.Notes)
 	}
