@@ -1,7 +1,6 @@
 package spec_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -355,25 +355,13 @@ func same(a, b string) bool {
 // descendants lists the processes below one.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
-	children := map[int][]int{}
-	dirs, err := filepath.Glob("/proc/[0-9]*/stat")
+	ids, err := proc.Descendants(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range dirs {
-		b, err := os.ReadFile(d)
-		if err != nil {
-			continue // it has ended
-		}
-		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-		child, _ := strconv.Atoi(filepath.Base(filepath.Dir(d)))
-		parent, _ := strconv.Atoi(f[1])
-		children[parent] = append(children[parent], child)
-	}
 	var all []int
-	for queue := children[pid]; len(queue) > 0; queue = queue[1:] {
-		all = append(all, queue[0])
-		queue = append(queue, children[queue[0]]...)
+	for _, id := range ids {
+		all = append(all, id.PID)
 	}
 	return all
 }

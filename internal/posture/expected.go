@@ -106,7 +106,7 @@ const WatchdogCaps = 1<<1 | 1<<3 | 1<<5 | 1<<19
 
 func (c Config) watchdog() Posture {
 	p := c.hostSide(Watchdog, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
-	p.FDs = append(p.FDs, "anon:pidfd", "host:*")
+	p.FDs = append(p.FDs, "anon:pidfd*", "host:*")
 	if c.Root {
 		p.Caps = Caps{Permitted: WatchdogCaps, Effective: WatchdogCaps, Bounding: WatchdogCaps}
 	}
@@ -135,7 +135,7 @@ func (c Config) sandboxed(role Role) Posture {
 
 func (c Config) helper() Posture {
 	p := c.sandboxed(Helper)
-	p.FDs = []string{"host:/dev/null", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:pidfd", "sandbox"}
+	p.FDs = []string{"host:/dev/null", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:pidfd*", "sandbox"}
 	p.Mounts = c.staged()
 	return p
 }
