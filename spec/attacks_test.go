@@ -50,6 +50,9 @@ func TestAttacks_WatchdogKilled(t *testing.T) {
 				if survived == kill || code != want || strings.Contains(said.String(), "the watchdog ended") != kill {
 					t.Errorf("survived %t, exit code %d, said %s", survived, code, said.String())
 				}
+				if strings.Contains(said.String(), "tell watchdog") {
+					t.Errorf("its end is said twice: %s", said.String())
+				}
 			})
 		}
 	})

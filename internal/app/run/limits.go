@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -28,6 +29,7 @@ type limits struct {
 	statuses []cgroup.Status
 	reports  chan watch.Report // closed when the watchdog is gone
 	done     bool
+	lost     atomic.Bool // that the watchdog is gone has been said
 }
 
 // startLimits starts the watchdog before there is anything to clean up, then
@@ -144,7 +146,11 @@ func (l *limits) close() error {
 	l.done = true
 	err := l.dog.Done()
 	if err != nil { // it may have been killed: then what it cleans up is left
-		err = errors.Join(err, l.group.Kill(), l.group.Remove())
+		cleaned := errors.Join(l.group.Kill(), l.group.Remove())
+		if l.lost.Load() {
+			return cleaned
+		}
+		err = errors.Join(err, cleaned)
 	}
 	return err
 }
@@ -164,6 +170,7 @@ func (u *running) watchLimits() {
 	over := u.over || u.sandbox != nil && closed(u.sandbox.Done())
 	u.mu.Unlock()
 	if !over { // nobody keeps the limits any more, nor would clean up after this process
+		u.limits.lost.Store(true)
 		u.stop <- ending{reason: reasonWatchdog, message: "the watchdog ended, and with it the limits"}
 	}
 }
