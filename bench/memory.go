@@ -33,17 +33,8 @@ type process struct {
 // and whatever else runs the same program and is not below another start.
 func (r *running) memory(bailey string) (memory, error) {
 	all := processes()
-	in := map[int]bool{r.cmd.Process.Pid: true}
-	for changed := true; changed; {
-		changed = false
-		for pid, p := range all {
-			if !in[pid] && (in[p.parent] || p.parent <= 1 && sameProgram(pid, bailey)) {
-				in[pid], changed = true, true
-			}
-		}
-	}
 	var m memory
-	for pid := range in {
+	for pid := range family(all, r.cmd.Process.Pid, bailey) {
 		p, ok := all[pid]
 		if !ok {
 			continue
@@ -68,6 +59,21 @@ func (r *running) memory(bailey string) (memory, error) {
 		return m, errors.New("the sandbox's processes were not found")
 	}
 	return m, nil
+}
+
+// family is root, what is below it, and each start of the program that is
+// below none.
+func family(all map[int]process, root int, bailey string) map[int]bool {
+	in := map[int]bool{root: true}
+	for changed := true; changed; {
+		changed = false
+		for pid, p := range all {
+			if !in[pid] && (in[p.parent] || p.parent <= 1 && sameProgram(pid, bailey)) {
+				in[pid], changed = true, true
+			}
+		}
+	}
+	return in
 }
 
 func processes() map[int]process {

@@ -257,7 +257,7 @@ func TestListen_WaitsForTheLock(t *testing.T) {
 func TestListen_PrivateFolder(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // that is the attack
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := control.Listen(t.Context(), dir, "a", os.Getuid()); bailey.KindOf(err) != bailey.Forbidden {

@@ -169,7 +169,7 @@ func Program() (path string, small bool) {
 
 // program is the embedded program as a file, or nil. It stays open: its pages
 // are those of the processes that run from it.
-var program = sync.OnceValue(func() *os.File { //nolint:gochecknoglobals // one for all roles
+var program = sync.OnceValue(func() *os.File {
 	if firstproc.Image == "" {
 		return nil
 	}

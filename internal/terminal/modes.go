@@ -146,15 +146,7 @@ func (s *screen) alternate() bool { return s.modes&altBits != 0 }
 // setMode notes a mode and reports whether it may pass.
 func (s *screen) setMode(prefix byte, number string, on bool) bool {
 	if prefix == 0 {
-		switch number {
-		case "4":
-			s.insert = on
-			return true
-		case "20":
-			s.newline = on
-			return true
-		}
-		return false
+		return s.setPublicMode(number, on)
 	}
 	number = strings.TrimLeft(number, "0")
 	if number == "1048" || number == "1049" {
@@ -178,6 +170,19 @@ func (s *screen) setMode(prefix byte, number string, on bool) bool {
 		return true
 	}
 	return false
+}
+
+// setPublicMode is setMode for the modes of ECMA-48.
+func (s *screen) setPublicMode(number string, on bool) bool {
+	switch number {
+	case "4":
+		s.insert = on
+	case "20":
+		s.newline = on
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *screen) saveOrRestore(save bool) {

@@ -29,7 +29,7 @@ func Sanitize(s string) string {
 			b.WriteString(escapeASCII(s[i]))
 		case r <= 0xffff:
 			b.WriteString(`\u`)
-			b.WriteString(hex(uint32(r), 4))
+			b.WriteString(hex(r, 4))
 		default:
 			b.WriteString(`\U`)
 			b.WriteString(hex(uint32(r), 8))
@@ -53,10 +53,10 @@ func SanitizeJSON(b []byte) []byte {
 		case !unsafe(r):
 			out = utf8.AppendRune(out, r)
 		case r <= 0xffff:
-			out = append(out, `\u`+hex(uint32(r), 4)...)
+			out = append(out, `\u`+hex(r, 4)...)
 		default:
 			high, low := utf16.EncodeRune(r)
-			out = append(out, `\u`+hex(uint32(high), 4)+`\u`+hex(uint32(low), 4)...)
+			out = append(out, `\u`+hex(high, 4)+`\u`+hex(low, 4)...)
 		}
 	}
 	return out
@@ -83,7 +83,7 @@ func escapeASCII(c byte) string {
 	return `\x` + hex(uint32(c), 2)
 }
 
-func hex(v uint32, width int) string {
-	h := strconv.FormatUint(uint64(v), 16)
+func hex(r rune, width int) string {
+	h := strconv.FormatInt(int64(r), 16)
 	return strings.Repeat("0", max(0, width-len(h))) + h
 }
