@@ -22,7 +22,7 @@ func Sanitize(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b.WriteString(`\x`)
-			b.WriteString(hex(uint32(s[i]), 2))
+			b.WriteString(hex(rune(s[i]), 2))
 		case strconv.IsPrint(r):
 			b.WriteString(s[i : i+size])
 		case r < 0x80:
@@ -32,7 +32,7 @@ func Sanitize(s string) string {
 			b.WriteString(hex(r, 4))
 		default:
 			b.WriteString(`\U`)
-			b.WriteString(hex(uint32(r), 8))
+			b.WriteString(hex(r, 8))
 		}
 		i += size
 	}
@@ -80,7 +80,7 @@ func escapeASCII(c byte) string {
 	case '\t':
 		return `\t`
 	}
-	return `\x` + hex(uint32(c), 2)
+	return `\x` + hex(rune(c), 2)
 }
 
 func hex(r rune, width int) string {
