@@ -164,6 +164,24 @@ func TestOpen_HooksOfNestedRepositories(t *testing.T) {
 	}
 }
 
+// TestOpen_HooksNamedFromTheHome: the workspace may lie in the caller's home.
+func TestOpen_HooksNamedFromTheHome(t *testing.T) {
+	t.Parallel()
+	home := yard(t)
+	dir := repository(t, home+"/proj")
+	git(t, dir, "config", "core.hooksPath", "~/proj/hooks")
+	git(t, dir, "config", "include.path", "~/elsewhere.conf")
+	r := request(dir)
+	r.Home = home
+	w, err := workspace.Open(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{dir + "/hooks"}, w.Guard.Watch); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestOpen_CommandsElsewhereInTheGitFolder: hooks and configuration that lie in
 // the git folder under names of the user's own are private copies like others.
 func TestOpen_CommandsElsewhereInTheGitFolder(t *testing.T) {

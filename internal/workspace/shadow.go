@@ -78,7 +78,7 @@ func (g *guarded) commands(worktree string) error {
 // ownHooks makes the private copy of a folder of hooks that the configuration
 // names in the git folder itself.
 func (g *guarded) ownHooks(worktree string) error {
-	for _, place := range places(worktree, g.hooks[g.path]) {
+	for _, place := range g.places(worktree, g.hooks[g.path]) {
 		switch {
 		case place == g.path:
 			return bailey.NewError(bailey.Invalid, fmt.Sprintf("core.hooksPath names the git folder %s itself", place),
@@ -119,7 +119,7 @@ func (g *guarded) named(file string, config []byte) error {
 		if e.Section != "include" && e.Section != "includeif" || e.Key != "path" {
 			continue
 		}
-		for _, place := range places(filepath.Dir(file), e.Value) { // relative to the file (git-config(1), "Includes")
+		for _, place := range g.places(filepath.Dir(file), e.Value) { // relative to the file (git-config(1), "Includes")
 			if err := g.included(place); err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (g *guarded) included(place string) error {
 // watchHooks has the folder of hooks watched that a git folder's configuration
 // names for a work tree.
 func (l *layout) watchHooks(gitDir, worktree string) {
-	for _, place := range places(worktree, l.hooks[gitDir]) {
+	for _, place := range l.places(worktree, l.hooks[gitDir]) {
 		l.watch(place)
 	}
 }
@@ -163,8 +163,12 @@ func (l *layout) watchHooks(gitDir, worktree string) {
 // places returns what a configuration names by path, and where that really is
 // if it is behind a link. A relative path is taken from base, which for a
 // folder of hooks is the work tree that git runs in (git-config(1),
-// core.hooksPath). What begins with "~" is no folder of a workspace.
-func places(base, path string) []string {
+// core.hooksPath). "~/" is the caller's home; other people's homes hold no
+// workspace of the caller's.
+func (l *layout) places(base, path string) []string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		base, path = l.request.Home, rest
+	}
 	if path == "" || strings.HasPrefix(path, "~") {
 		return nil
 	}
