@@ -30,21 +30,25 @@ func (r Reader) descriptors(p *Posture, reference int) error {
 		if err != nil {
 			return err
 		}
-		kind := descriptor(target)
-		if kind == "anon:pidfd" && r.ofNobody(p.PID, e.Name()) {
-			kind = "anon:pidfd of nobody"
-		}
-		if kind == "" {
-			if kind = r.file(p.PID, e.Name(), target, ours); kind == "" {
-				continue
-			}
-		}
-		if !slices.Contains(p.FDs, kind) {
+		kind := r.kindOf(p.PID, e.Name(), target, ours)
+		if kind != "" && !slices.Contains(p.FDs, kind) {
 			p.FDs = append(p.FDs, kind)
 		}
 	}
 	slices.Sort(p.FDs)
 	return nil
+}
+
+// kindOf names a descriptor; one that is gone has no name.
+func (r Reader) kindOf(pid int, fd, target string, ours []mountLine) string {
+	switch kind := descriptor(target); {
+	case kind == "":
+		return r.file(pid, fd, target, ours)
+	case kind == "anon:pidfd" && r.ofNobody(pid, fd):
+		return "anon:pidfd of nobody"
+	default:
+		return kind
+	}
 }
 
 // ofNobody reports whether a pidfd's process is gone: it has no power then, and

@@ -68,7 +68,7 @@ func pinDebug(s *handoff.Settings, given []*os.File) (*os.File, error) {
 }
 
 // stage builds the helper's file system and enters it.
-func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.Staged, error) { //nolint:gocognit // steps in a row
+func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.Staged, error) {
 	if err := mount.Private(); err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *hando
 		return err
 	}
 	if err := sb.enroll(enroll); err != nil {
-		return sb.cause(err, said)
+		return sb.cause(err, said) //nolint:contextcheck // it looks at what was said already
 	}
 	private, err := await(ctx, said, handoff.Started)
 	sb.Private = private
@@ -339,7 +339,7 @@ func (sb *Sandbox) Close() error {
 	sb.Kill()
 	<-sb.exited
 	if sb.heard != nil {
-		_ = sb.control.SetReadDeadline(time.Now().Add(lastWords)) // refused where it is closed already
+		_ = sb.control.SetReadDeadline(time.Now().Add(lastWords)) //nolint:forbidigo // the kernel's clock decides; refused where it is closed already
 		<-sb.heard
 	}
 	return sb.closed()
