@@ -213,7 +213,7 @@ func started(t *testing.T, y *yard.Yard, v yard.Result) int {
 }
 
 // endedEarly is what bailey says of a sandbox that gVisor did not start.
-const endedEarly = "the sandbox ended before its command did"
+const endedEarly = "gvisor did not start the sandbox: gvisor said: "
 
 // toolchainsToRace puts version managers into the home, whose versions files of
 // the workspace choose, and an agent.

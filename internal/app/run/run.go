@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -70,6 +71,7 @@ type running struct {
 	wire    *wire.Host    // there when ready is closed
 	ready   chan struct{} // closed when commands can be run
 	stop    chan ending
+	ran     atomic.Bool     // the command has started
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
 	limit string  // that ended the run
@@ -229,11 +231,20 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	}
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: u.host.Stdout, Stderr: u.host.Stderr,
-		Started: func(int) { u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name}) },
+		Started: func(int) {
+			u.ran.Store(true)
+			u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
+		},
 	})
 	u.mu.Lock()
 	u.status, u.over, u.atEnd = "stopping", true, u.ended
 	u.mu.Unlock()
+	if errors.Is(err, session.ErrLost) { // gVisor is about to say why
+		select {
+		case <-u.sandbox.Done():
+		case <-time.After(lastWords):
+		}
+	}
 	u.end()
 	u.out.release()
 	return u.verdict(result, err)
@@ -272,6 +283,9 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 	u.sandbox.Kill()
 	cancel(&e)
 }
+
+// lastWords is how long a lost sandbox may take to end by itself.
+const lastWords = time.Second
 
 // end takes the sandbox down and collects what is to be told about it.
 func (u *running) end() {

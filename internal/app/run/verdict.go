@@ -116,6 +116,10 @@ func (u *running) lost() (int, error) {
 	}
 	message := session.ErrLost.Error()
 	hint := "if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs"
+	if !u.ran.Load() {
+		message = "gvisor did not start the sandbox"
+		hint = "something may have changed the workspace meanwhile: try again; BAILEY_DEBUG=DIR keeps gVisor's logs"
+	}
 	exit := u.sandbox.Exit()
 	if exit.Message != "" {
 		message += ": " + exit.Message
