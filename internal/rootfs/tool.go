@@ -123,26 +123,32 @@ func (s *search) program(name string, f found) error {
 		return s.add(f)
 	}
 	for _, dir := range filepath.SplitList(s.Env("PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
+		if filepath.IsAbs(dir) && s.findIn(filepath.Clean(dir), name, &f) {
+			return s.add(f)
 		}
-		dir = filepath.Clean(dir)
-		f.file, f.from, f.path = filepath.Join(dir, name), dir, []string{s.visible(dir)}
-		if !s.executable(f.file) {
-			continue
-		}
-		if behind, isShim := s.shim(dir, name); isShim {
-			if behind.file == "" {
-				continue // the version manager would say that it has none: look on
-			}
-			f.file, f.path = behind.file, []string{s.visible(filepath.Dir(behind.file))}
-			for _, dir := range behind.also {
-				f.path = append(f.path, s.visible(dir))
-			}
-		}
-		return s.add(f)
 	}
 	return nil
+}
+
+// findIn looks for a program in one folder of PATH, and behind the shim that
+// may stand for it there.
+func (s *search) findIn(dir, name string, f *found) bool {
+	f.file, f.from, f.path = filepath.Join(dir, name), dir, []string{s.visible(dir)}
+	if !s.executable(f.file) {
+		return false
+	}
+	behind, isShim := s.shim(dir, name)
+	if !isShim {
+		return true
+	}
+	if behind.file == "" {
+		return false // the version manager would say that it has none: look on
+	}
+	f.file, f.path = behind.file, []string{s.visible(filepath.Dir(behind.file))}
+	for _, dir := range behind.also {
+		f.path = append(f.path, s.visible(dir))
+	}
+	return true
 }
 
 // executable reports whether path ends at a file that somebody may execute.
