@@ -7,9 +7,10 @@ import (
 )
 
 // lintWildcard refuses an allow rule that would let in everybody: a wildcard
-// below a name under which anyone can register or rent a host. Such a rule is
-// no narrower than --net open, and does not look it. The table of public
-// suffixes is read only here, when a wildcard is parsed.
+// below a name under which anyone can register or rent a host, directly or
+// some labels further down. Such a rule is no narrower than --net open, and
+// does not look it. The table of public suffixes is read only here, when a
+// wildcard is parsed.
 func lintWildcard(s string, r Rule) error {
 	if !r.Wildcard {
 		return nil
@@ -17,20 +18,35 @@ func lintWildcard(s string, r Rule) error {
 	if !strings.Contains(r.Host, ".") {
 		return bad(s, "it would allow every host below a top-level domain", "name the hosts, or use --net open")
 	}
-	if shared, _ := publicsuffix.PublicSuffix(r.Host); shared == r.Host || isShared(r.Host) {
+	if isShared(r.Host) {
 		return bad(s, "anyone can have a host below "+r.Host, "name the one host that is needed, such as my-site."+r.Host)
 	}
 	return nil
 }
 
-// isShared lists suffixes where strangers rent names but which the public
-// suffix list does not hold, or holds only one level below.
+// isShared reports whether strangers have names below this one: it is a public
+// suffix, or is above one.
 func isShared(name string) bool {
+	// The label stands for any: it tells what the list's rules with a star say
+	// of the names one level below.
+	const anybody = "name-of-anybody."
+	for _, n := range []string{name, anybody + name} {
+		if suffix, _ := publicsuffix.PublicSuffix(n); suffix == n {
+			return true
+		}
+	}
+	return strings.Contains(aboveSuffixes, "\n"+name+"\n") || isUnlisted(name)
+}
+
+// isUnlisted holds names below which strangers have theirs and of which the
+// public suffix list says nothing.
+func isUnlisted(name string) bool {
 	switch name {
-	case "amazonaws.com", "storage.googleapis.com", "windows.net", "core.windows.net",
-		"azure.com", "cloudapp.azure.com", "googleusercontent.com", "fastly.net",
-		"akamaized.net", "edgekey.net", "digitaloceanspaces.com", "r2.cloudflarestorage.com",
-		"ngrok.io", "ngrok.app", "trycloudflare.com", "nip.io", "sslip.io":
+	case "storage.googleapis.com", "firebaseio.com", "googleusercontent.com",
+		"azure.com", "cloudapp.azure.com", "akamaized.net", "edgekey.net", "backblazeb2.com",
+		"r2.cloudflarestorage.com", "trycloudflare.com",
+		"ngrok.io", "ngrok.app", "nip.io", "sslip.io", "loca.lt", "surge.sh", "b-cdn.net", "cloudflarestorage.com",
+		"wasabisys.com", "s3.wasabisys.com", "aliyuncs.com", "myqcloud.com":
 		return true
 	}
 	return false
