@@ -12,9 +12,9 @@ import (
 )
 
 // ParseRule reads an allow rule as a person writes it: host, host:port,
-// *.suffix, *.suffix:port, or an IP address with or without a port (IPv6 in
-// brackets when it has one). A name may be international; it is stored as
-// punycode.
+// *.suffix, *.suffix:port, or an IPv4 address with or without a port. A name
+// may be international; it is stored as punycode. A rule that could never let
+// anything through is refused, with the reason.
 //
 // Every error is a *bailey.Error of kind Invalid that quotes the input, says
 // what is wrong and has the fix as its hint.
@@ -23,15 +23,34 @@ func ParseRule(s string) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
+	if err := lintIdle(s, r); err != nil {
+		return Rule{}, err
+	}
 	if err := lintWildcard(s, r); err != nil {
 		return Rule{}, err
 	}
 	return r, nil
 }
 
+// dnsPort is redirected to bailey's own responder, whatever the address.
+const dnsPort = 53
+
+// lintIdle refuses an allow rule that nothing can ever pass by: its author
+// would take a host for reachable that is not.
+func lintIdle(s string, r Rule) error {
+	switch {
+	case r.Addr.Is6():
+		return bad(s, "no sandbox reaches an IPv6 address yet: bailey dials by IPv4 alone", "name the host, or its IPv4 address")
+	case r.Port == dnsPort:
+		return bad(s, "whatever goes to port 53 is answered by bailey itself, and names are looked up without a rule for it", "leave the rule out, or name the port of something else")
+	}
+	return nil
+}
+
 // ParseDenyRule reads a deny rule: as ParseRule, and *.com or *.github.io are
-// fine, since a deny rule cannot be too broad. Without a port it denies every
-// port.
+// fine, since a deny rule cannot be too broad; nor can it be idle, so that
+// IPv6 addresses (in brackets when a port follows) and port 53 are fine too.
+// Without a port it denies every port.
 func ParseDenyRule(s string) (Rule, error) {
 	if err := refuseForeign(s); err != nil {
 		return Rule{}, err
@@ -106,7 +125,7 @@ func splitPort(s string) (host string, port uint16, err error) {
 		port, err = parsePort(s, digits)
 		return host, port, err
 	}
-	return "", 0, bad(s, "it has several colons and is not an IPv6 address", "write host:port, or an IPv6 address in brackets: [2606:4700::1111]:443")
+	return "", 0, bad(s, "it has several colons and is not an IPv6 address", "write host:port; a deny rule for an IPv6 address has brackets: [2606:4700::1111]:443")
 }
 
 func parsePort(s, digits string) (uint16, error) {

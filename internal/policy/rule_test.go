@@ -29,9 +29,6 @@ func TestParseRule_Accepts(t *testing.T) {
 		"*.a.example.com:65535":     {policy.Rule{Host: "a.example.com", Wildcard: true, Port: 65535}, "*.a.example.com:65535"},
 		"11.0.0.10":                 {policy.Rule{Addr: addr("11.0.0.10")}, "11.0.0.10"},
 		"11.0.0.10:22":              {policy.Rule{Addr: addr("11.0.0.10"), Port: 22}, "11.0.0.10:22"},
-		"2606:4700::1111":           {policy.Rule{Addr: addr("2606:4700::1111")}, "[2606:4700::1111]"},
-		"[2606:4700:0::1111]":       {policy.Rule{Addr: addr("2606:4700::1111")}, "[2606:4700::1111]"},
-		"[2606:4700::1111]:443":     {policy.Rule{Addr: addr("2606:4700::1111"), Port: 443}, "[2606:4700::1111]:443"},
 		"bücher.test":               {policy.Rule{Host: "xn--bcher-kva.test"}, "xn--bcher-kva.test"}, // A050
 		"BÜCHER.test:80":            {policy.Rule{Host: "xn--bcher-kva.test", Port: 80}, "xn--bcher-kva.test:80"},
 		"xn--bcher-kva.test":        {policy.Rule{Host: "xn--bcher-kva.test"}, "xn--bcher-kva.test"},
@@ -104,6 +101,12 @@ func TestParseRule_Refuses(t *testing.T) {
 		"[2606:4700::1]443":               "[2606:4700::1111]:443",
 		"[11.0.0.1]:443":                  "without brackets",
 		"[x.com]:443":                     "without brackets",
+		"2606:4700::1111":                 "IPv4 address",
+		"[2606:4700:0::1111]":             "IPv4 address",
+		"[2606:4700::1111]:443":           "IPv4 address",
+		"11.0.0.10:53":                    "leave the rule out",
+		"x.com:53":                        "leave the rule out",
+		"*.x.com:53":                      "leave the rule out",
 		"localhost":                       "inside the sandbox",
 		"localhost:5432":                  "inside the sandbox",
 		"db.localhost":                    "inside the sandbox",
@@ -148,6 +151,14 @@ func TestParseDenyRule_MayBeBroad(t *testing.T) {
 	for _, in := range []string{"*.com", "*.github.io", "evil.test", "11.0.0.66"} {
 		if _, err := policy.ParseDenyRule(in); err != nil {
 			t.Errorf("ParseDenyRule(%q): %v", in, err)
+		}
+	}
+	for in, want := range map[string]string{
+		"2606:4700::1111": "[2606:4700::1111]", "[2606:4700:0::1111]": "[2606:4700::1111]",
+		"[2606:4700::1111]:443": "[2606:4700::1111]:443", "x.com:53": "x.com:53", "11.0.0.10:53": "11.0.0.10:53",
+	} {
+		if r, err := policy.ParseDenyRule(in); err != nil || r.String() != want {
+			t.Errorf("ParseDenyRule(%q) = %v, %v", in, r, err)
 		}
 	}
 	for _, in := range []string{"*", "https://x.test", "*.*.com", "x.com:0"} {
