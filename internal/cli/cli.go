@@ -51,6 +51,7 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	model  *kong.Kong
+	rest   []string // of the arguments of a command to run: see beyondDashes
 }
 
 // exitError carries the exit code of the sandboxed command.
@@ -86,7 +87,11 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parsed, err := parser.Parse(args)
+	var rest []string
+	if args[0] == "run" || args[0] == "exec" {
+		args, rest = beyondDashes(args)
+	}
+	parsed, err := parser.Parse(each(slices.Clone(args), asText))
 	if exited >= 0 { // --help has been printed
 		return exited
 	}
@@ -97,7 +102,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 		}
 		return fail(host.Stderr, err)
 	}
-	a := &app{ctx: ctx, host: host, stdout: host.Stdout, stderr: host.Stderr, model: parser}
+	a := &app{ctx: ctx, host: host, stdout: host.Stdout, stderr: host.Stderr, model: parser, rest: rest}
 	err = parsed.Run(a)
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)

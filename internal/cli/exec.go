@@ -26,11 +26,11 @@ Exit codes: as for bailey run.`
 
 // Run runs the command in the named sandbox.
 func (c *execCommand) Run(a *app) error {
-	command, _ := afterDashes(c.Command)
+	command, _ := afterDashes(append(each(c.Command, asBytes), a.rest...))
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "exec: no command", "bailey exec "+c.Name+" -- bash")
 	}
-	code, err := run.Exec(a.ctx, a.host, run.ExecRequest{Name: c.Name, Command: command, Env: c.Env, Workdir: c.Workdir})
+	code, err := run.Exec(a.ctx, a.host, run.ExecRequest{Name: c.Name, Command: command, Env: each(c.Env, asBytes), Workdir: asBytes(c.Workdir)})
 	if err != nil {
 		return err
 	}

@@ -62,18 +62,18 @@ Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout 
 
 // Run runs the command.
 func (c *runCommand) Run(a *app) error {
-	command, dashed := afterDashes(c.Command)
+	command, dashed := afterDashes(append(each(c.Command, asBytes), a.rest...))
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
-		Command: command, Preset: !dashed, Workdir: string(c.Workdir),
-		Net: string(c.Net), Allow: c.Allow, Deny: c.Deny, Env: c.Env, EnvFiles: c.EnvFile,
+		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
+		Net: string(c.Net), Allow: c.Allow, Deny: c.Deny, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
-		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: c.Tool, Quiet: c.Quiet, JSON: c.JSON,
+		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Quiet: c.Quiet, JSON: c.JSON,
 	})
 	if err != nil {
 		return err
