@@ -300,3 +300,22 @@ func TestReportB17_StartDoesNotDependOnTheTree(t *testing.T) {
 		t.Errorf("a start takes %v in a large tree, %v in a small one", large, small)
 	}
 }
+
+// TestReports_NothingUnderAStrictMask holds that a private copy has the modes
+// of what it is a copy of, whatever the caller's mask is.
+func TestReports_NothingUnderAStrictMask(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		repository(t, y, y.Dir)
+		for _, mask := range []string{"022", "077"} {
+			out := y.Host(t, "sh", "-c", "umask "+mask+"; exec "+y.Bin+" run -- sh -c 'umask; touch new"+mask+"' 2>&1")
+			if !strings.Contains(out, "0"+mask) || strings.Contains(out, "changed") {
+				t.Errorf("umask %s: %s", mask, out)
+			}
+		}
+		for name, want := range map[string]os.FileMode{"new022": 0o644, "new077": 0o600} {
+			if info, err := os.Stat(filepath.Join(y.Dir, name)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, want %v: %v", name, info, want, err)
+			}
+		}
+	})
+}

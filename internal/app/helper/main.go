@@ -51,6 +51,7 @@ func Main() int {
 	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
 		return bailey.ExitBailey
 	}
+	unix.Umask(0) // what is made here has the mode it is given; the caller's mask travels with each command
 	unix.CloseOnExec(handoff.ControlFD)
 	unix.CloseOnExec(handoff.WireFD)
 	unix.CloseOnExec(handoff.ExeFD)
