@@ -78,6 +78,11 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 			{"--allow 1.2.3.4.5", []string{"--allow", "1.2.3.4.5"}},
 			{"--allow https://example.com", []string{"--allow", "bare host"}},
 			{"--allow example.com:0", []string{"--allow", "65535"}},
+			{"--allow [2600:11::10]:80", []string{"--allow", "IPv6", "IPv4 address"}},
+			{"--allow 2600:11::10", []string{"--allow", "IPv6"}},
+			{"--allow 11.0.0.10:53", []string{"--allow", "port 53", "leave the rule out"}},
+			{"--allow allow.test:53", []string{"--allow", "port 53"}},
+			{"--allow *.run.app", []string{"--allow", "anyone can have a host below run.app"}},
 			{"--allow=", []string{"--allow"}},
 			{"--allow *.com.*", []string{"--allow"}},
 			{"--deny bad_host!", []string{"--deny", "bad_host!"}},
@@ -87,7 +92,7 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 			{"--env-file absent", []string{"--env-file", "absent"}},
 			{"--env-file .", []string{"--env-file", "regular file"}},
 			{"--env-file env", []string{"env:4:", "NAME=VALUE"}},
-			{"--env-file env2", []string{"env2:1:", "NOT_SET_HERE"}},
+			{"--env-file env2", []string{"env2:1:", "NOT_SET_HERE", "file of the workspace", "--env NOT_SET_HERE"}},
 			{"--workdir absent", []string{"--workdir", "absent"}},
 			{"--workdir env", []string{"--workdir"}},
 			{"--workdir /", []string{"may not be a workspace"}},
@@ -194,12 +199,12 @@ func TestRun_Flags(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		clean := nothingLeft(t, y)
 		y.Write(t, "sub/file", "in sub")
-		y.Write(t, "vars", "# c\nFROM_FILE=a b=c\nPASSED\n\nBOTH=file\n")
+		vars := y.WriteHome(t, "vars", "# c\nFROM_FILE=a b=c\nPASSED\n\nBOTH=file\n")
 		with := func(c *exec.Cmd) {
 			c.Env = append(c.Env, "PASSED=of the caller", "NAMED=named", "HIDDEN=hidden")
 		}
 		t.Run("environment", func(t *testing.T) {
-			r := y.RunWith(t, with, "run", "-q", "--env", "NAMED", "--env", "GIVEN=x=y ", "--env", "EMPTY=", "--env-file", "vars", "--env", "BOTH=flag", "--", "env").OK(t)
+			r := y.RunWith(t, with, "run", "-q", "--env", "NAMED", "--env", "GIVEN=x=y ", "--env", "EMPTY=", "--env-file", vars, "--env", "BOTH=flag", "--", "env").OK(t)
 			lines := strings.Split(r.Stdout, "\n")
 			for _, want := range []string{"NAMED=named", "GIVEN=x=y ", "EMPTY=", "FROM_FILE=a b=c", "PASSED=of the caller", "BOTH=flag"} {
 				if !slices.Contains(lines, want) {
@@ -208,6 +213,24 @@ func TestRun_Flags(t *testing.T) {
 			}
 			if strings.Contains(r.Stdout, "HIDDEN") || strings.Contains(r.Stdout, "hidden") {
 				t.Error("a variable entered that was not named")
+			}
+		})
+		t.Run("network mode of the environment", func(t *testing.T) {
+			// A host that is named now beats a mode that was set for all runs.
+			for _, mode := range []string{"open", "none", "allow"} {
+				with := func(c *exec.Cmd) { c.Env = append(c.Env, "BAILEY_NET="+mode) }
+				r := y.RunWith(t, with, "run", "--allow", "one.test", "--", "true").OK(t)
+				if !strings.Contains(r.Stderr, "network: one.test\n") {
+					t.Errorf("BAILEY_NET=%s: %s", mode, r.Stderr)
+				}
+			}
+			open := func(c *exec.Cmd) { c.Env = append(c.Env, "BAILEY_NET=open") }
+			refused(t, y, y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "BAILEY_NET=bogus") }, "run", "--allow", "one.test", "--", "touch", "started"), `"bogus"`)
+			for _, flags := range []string{"", "--deny one.test", "--net open --allow one.test"} {
+				r := y.RunWith(t, open, append(append([]string{"run"}, strings.Fields(flags)...), "--", "true")...).OK(t)
+				if !strings.Contains(r.Stderr, "network: open") || strings.Contains(flags, "deny") != strings.Contains(r.Stderr, "; denied: one.test\n") {
+					t.Errorf("twin: BAILEY_NET=open %s: %s", flags, r.Stderr)
+				}
 			}
 		})
 		t.Run("workdir", func(t *testing.T) {
@@ -359,6 +382,37 @@ func TestSEC08_OnlyNamedVariablesEnter(t *testing.T) {
 		left := exec.CommandContext(t.Context(), "grep", "-rlF", canary, filepath.Dir(y.Dir), "/run/bailey", "/dev/shm")
 		if out, _ := left.Output(); len(out) > 0 {
 			t.Errorf("the value is in files: %s", out)
+		}
+	})
+}
+
+// TestSEC08_FilesOfTheWorkspaceNameNoVariables: what a repository or an earlier
+// agent left in the workspace chooses neither a variable of the caller's nor,
+// by a link, a file of the host's.
+func TestSEC08_FilesOfTheWorkspaceNameNoVariables(t *testing.T) {
+	t.Attr("claim", "SEC-08")
+	const canary = "canary-3b9d-value"
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Wrap = func(c *exec.Cmd) { c.Env = append(c.Env, "TOKEN="+canary) }
+		secrets := y.WriteHome(t, "secrets", "SECRET="+canary+"\n")
+		names := y.WriteHome(t, "names", "TOKEN\n")
+		y.Write(t, "values", "MINE=1\n")
+		y.Sh(t, "echo TOKEN > names; ln -s names names2; ln -s '"+secrets+"' secrets; ln -s '"+filepath.Dir(secrets)+"' home", "-q").OK(t)
+		read := func(file string) yard.Result { return y.Run(t, "run", "-q", "--env-file", file, "--", "env") }
+		for file, says := range map[string]string{
+			"names": "--env TOKEN", "./names": "--env TOKEN", y.Dir + "/names": "--env TOKEN",
+			"secrets": "symbolic link", "home/secrets": "symbolic link", "names2": "symbolic link",
+		} {
+			r := read(file)
+			refused(t, y, r, filepath.Base(file), says)
+			if strings.Contains(r.Stderr, canary) {
+				t.Errorf("%s: the value is printed: %s", file, r.Stderr)
+			}
+		}
+		for file, want := range map[string]string{"values": "MINE=1", secrets: "SECRET=" + canary, names: "TOKEN=" + canary} {
+			if r := read(file).OK(t); !strings.Contains(r.Stdout, want+"\n") {
+				t.Errorf("twin: %s: no %s in %s", file, want, r.Stdout)
+			}
 		}
 	})
 }
@@ -536,6 +590,12 @@ func TestExecPsStop(t *testing.T) {
 func execs(t *testing.T, y *yard.Yard) {
 	t.Helper()
 	in := func(args ...string) yard.Result { return y.Run(t, append([]string{"exec", "life"}, args...)...) }
+	for term, want := range map[string]string{"xterm": "xterm", "xterm-unheard-of": "xterm-256color", "../../x": "xterm-256color", "a\x1b]b": "xterm-256color"} { // the last: the sandbox's own
+		r := y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "TERM="+term) }, "exec", "life", "--", "sh", "-c", "echo $TERM").OK(t)
+		if r.Stdout != want+"\n" {
+			t.Errorf("TERM %q is %q inside, want %q", term, r.Stdout, want)
+		}
+	}
 	for code, script := range map[int]string{0: "true", 7: "exit 7", 255: "exit 255", 143: "kill -TERM $$", 139: "kill -SEGV $$"} {
 		if r := in("--", "sh", "-c", script).Exit(t, code); r.Stderr != "" {
 			t.Errorf("%s: %+v", script, r)

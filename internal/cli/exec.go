@@ -6,7 +6,7 @@ import (
 )
 
 type execCommand struct {
-	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable, besides those the sandbox was started with. Repeatable."`
+	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable, besides those the sandbox was started with. NAME alone takes your own value; NAME=VALUE can be read by every user of the machine while the command runs. Repeatable."`
 	Workdir string   `placeholder:"DIR" help:"Start in this folder of the sandbox. Default: where the sandbox's own command started."`
 
 	Name    string   `arg:"" placeholder:"NAME" help:"Name of the sandbox."`

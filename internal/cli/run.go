@@ -1,18 +1,22 @@
 package cli
 
 import (
+	"slices"
+
+	"github.com/alecthomas/kong"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
 )
 
 type runCommand struct {
-	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule." group:"Network"`
-	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
+	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
+	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host, a name or an IPv4 address; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. Repeatable." group:"Network"`
 
-	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. Repeatable." group:"Environment"`
-	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line. Repeatable." group:"Environment"`
+	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
+	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
 
 	Memory  config.Bytes    `placeholder:"4G" env:"BAILEY_MEMORY" help:"Memory of the whole sandbox; no swap. Default: 4G, at most three quarters of the machine's." group:"Limits"`
 	Cpus    config.CPUs     `placeholder:"2" env:"BAILEY_CPUS" help:"Processors. Default: all." group:"Limits"`
@@ -60,15 +64,20 @@ Examples:
 Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
 }
 
+// typed reports whether a flag stands on the command line itself.
+func typed(line *kong.Context, flag string) bool {
+	return slices.ContainsFunc(line.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag && !p.Resolved })
+}
+
 // Run runs the command.
-func (c *runCommand) Run(a *app) error {
+func (c *runCommand) Run(a *app, line *kong.Context) error {
 	command, dashed := afterDashes(append(each(c.Command, asBytes), a.rest...))
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), Allow: c.Allow, Deny: c.Deny, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), Allow: c.Allow, Deny: c.Deny, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

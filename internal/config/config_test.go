@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,10 +126,10 @@ func TestReadEnvFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return config.ReadEnvFile(path, env)
+		return config.ReadEnvFile("env", path, env)
 	}
-	got, err := read("# comment\n\n  A=1 \nSET\nQ=\"x\"")
-	if diff := cmp.Diff([]string{"A=1 ", "SET=v", `Q="x"`}, got); err != nil || diff != "" {
+	got, err := read("# comment\n\n  A=1 \nSET\nDOS=1\r\nQ=\"x\"")
+	if diff := cmp.Diff([]string{"A=1 ", "SET=v", "DOS=1", `Q="x"`}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for name, text := range map[string]string{
@@ -142,9 +143,25 @@ func TestReadEnvFile(t *testing.T) {
 		}
 	}
 	for _, other := range []string{filepath.Dir(path), path + "-absent"} {
-		if _, err := config.ReadEnvFile(other, env); bailey.KindOf(err) != bailey.Invalid {
+		if _, err := config.ReadEnvFile("other", other, env); bailey.KindOf(err) != bailey.Invalid {
 			t.Errorf("%s: %v", other, err)
 		}
+	}
+}
+
+func TestParseEnvFile_OfTheWorkspaceNamesNoVariableOfTheCaller(t *testing.T) {
+	t.Parallel()
+	got, err := config.ParseEnvFile("f", []byte("A=1\nB=\n"), nil)
+	if diff := cmp.Diff([]string{"A=1", "B="}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	got, err = config.ParseEnvFile("f", []byte("A=1\nSET\n"), nil)
+	e, ok := errors.AsType[*bailey.Error](err)
+	if !ok || got != nil || e.Kind != bailey.Invalid || !strings.Contains(e.Message, "f:2:1: SET") || !strings.Contains(e.Hint, "--env SET") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := config.ParseEnvFile("f", []byte("SET\n"), vars(map[string]string{"SET": "v"})); err != nil || len(got) != 1 || got[0] != "SET=v" {
+		t.Errorf("twin: %q, %v", got, err)
 	}
 }
 

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,55 +8,72 @@ import (
 	"github.com/bailey-dev/bailey"
 )
 
-// maxEnvFile bounds an environment file.
-const maxEnvFile = 1 << 20
+// MaxEnvFile is how many bytes an environment file may have.
+const MaxEnvFile = 1 << 20
 
-// ReadEnvFile reads an environment file in docker's form: one NAME=VALUE or
-// NAME a line, no quoting, "#" starts a comment line. A NAME alone takes the
-// caller's value.
-func ReadEnvFile(path string, env Lookup) ([]string, error) {
+// ReadEnvFile reads the environment file at path, which messages call name.
+// Links are followed: the file and the way to it are the caller's own.
+func ReadEnvFile(name, path string, env Lookup) ([]string, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Invalid, "--env-file", err, "check the path")
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > maxEnvFile {
-		return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--env-file %s: not a regular file of at most 1 MiB", path), "write one NAME=VALUE a line into a file, and name it")
+	if !fi.Mode().IsRegular() || fi.Size() > MaxEnvFile {
+		return nil, NotAnEnvFile(name)
 	}
-	f, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Invalid, "--env-file", err, "")
 	}
-	pairs, err := parseEnvFile(path, bufio.NewScanner(f), env)
-	return pairs, errors.Join(err, f.Close())
+	return ParseEnvFile(name, data, env)
 }
 
-func parseEnvFile(path string, sc *bufio.Scanner, env Lookup) ([]string, error) {
-	sc.Buffer(nil, maxEnvFile)
+// NotAnEnvFile says that a file cannot be read as one.
+func NotAnEnvFile(name string) error {
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("--env-file %s: not a regular file of at most 1 MiB", name), "write one NAME=VALUE a line into a file, and name it")
+}
+
+// ParseEnvFile reads an environment file in docker's form: one NAME=VALUE or
+// NAME a line, no quoting, "#" starts a comment line. A NAME alone takes the
+// caller's value. Where env is nil that is an error: somebody else wrote the
+// file, and which of the caller's variables enter is the caller's choice.
+func ParseEnvFile(name string, data []byte, env Lookup) ([]string, error) {
 	var pairs []string
-	for line := 1; sc.Scan(); line++ {
-		text := strings.TrimLeft(sc.Text(), " \t")
+	line := 0
+	for text := range strings.Lines(string(data)) {
+		line++
+		text = strings.TrimLeft(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), " \t")
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		name, _, given := cutName(text)
-		if !validName(name) || strings.ContainsRune(text, 0) {
-			// The line itself may be a secret: it is not repeated.
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s:%d:1: not NAME=VALUE", path, line), "write one NAME=VALUE a line, or a NAME alone")
+		pair, err := parseEnvLine(fmt.Sprintf("%s:%d:1", name, line), text, env)
+		if err != nil {
+			return nil, err
 		}
-		if given {
-			pairs = append(pairs, text)
-			continue
-		}
-		v, ok := env(name)
-		if !ok {
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s:%d:1: variable %s is not set here", path, line, name), "set it, or write "+name+"=VALUE")
-		}
-		pairs = append(pairs, name+"="+v)
-	}
-	if err := sc.Err(); err != nil {
-		return nil, bailey.WrapError(bailey.Invalid, "read "+path, err, "")
+		pairs = append(pairs, pair)
 	}
 	return pairs, nil
+}
+
+func parseEnvLine(where, text string, env Lookup) (pair string, err error) {
+	name, _, given := cutName(text)
+	if !validName(name) || strings.ContainsRune(text, 0) {
+		// The line itself may be a secret: it is not repeated.
+		return "", bailey.NewError(bailey.Invalid, where+": not NAME=VALUE", "write one NAME=VALUE a line, or a NAME alone")
+	}
+	if given {
+		return text, nil
+	}
+	if env == nil {
+		return "", bailey.NewError(bailey.Invalid,
+			fmt.Sprintf("%s: %s has no value, and a file of the workspace, which the sandbox can write, does not choose from your variables", where, name),
+			"leave the line out, and pass --env "+name)
+	}
+	v, ok := env(name)
+	if !ok {
+		return "", bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: variable %s is not set here", where, name), "set it, or write "+name+"=VALUE")
+	}
+	return name + "=" + v, nil
 }
 
 func cutName(s string) (name, value string, given bool) { return strings.Cut(s, "=") }

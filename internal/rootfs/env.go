@@ -79,12 +79,9 @@ func searchPath(t tree, h Host) []string {
 
 // terminal takes over the kind of terminal if programs inside will know it.
 func terminal(t tree, h Host, env map[string]string) {
-	term := h.env("TERM")
+	term := kind(t, h)
 	if term == "" {
 		return
-	}
-	if !knownTerminal(t, term) {
-		term = "xterm-256color"
 	}
 	env["TERM"] = term
 	for _, name := range []string{"COLORTERM", "NO_COLOR"} {
@@ -92,6 +89,22 @@ func terminal(t tree, h Host, env map[string]string) {
 			env[name] = v
 		}
 	}
+}
+
+// Terminal returns the TERM of a command that joins a running sandbox: the
+// caller's, judged as that of the sandbox's own command was, or "" for none.
+func Terminal(env func(name string) string) string {
+	return kind(newTree("/"), Host{Env: env})
+}
+
+// kind returns the caller's kind of terminal, or one that every program knows
+// in the place of one that the sandbox does not.
+func kind(t tree, h Host) string {
+	term := h.env("TERM")
+	if term != "" && !knownTerminal(t, term) {
+		return "xterm-256color"
+	}
+	return term
 }
 
 // knownTerminal reports whether the terminal's description is visible

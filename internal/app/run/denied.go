@@ -1,7 +1,9 @@
 package run
 
 import (
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
@@ -35,10 +37,7 @@ func (d *denials) add(e bailey.Event) {
 		return
 	}
 	flag, _ := policy.AllowFlag(e)
-	target := e.Host
-	if target == "" {
-		target = e.Address
-	}
+	target := targetOf(e)
 	if target == "" {
 		return
 	}
@@ -59,6 +58,46 @@ func (d *denials) add(e bailey.Event) {
 	x.addFlag(flag)
 	d.seen[key] = x
 	d.order = append(d.order, key)
+}
+
+// targetOf is what a refusal was about, as a row shows it. What is no host name
+// is in quotes: a sandbox can say anything for a name, such as what reads like
+// a row about another host.
+func targetOf(e bailey.Event) string {
+	if e.Host == "" {
+		if _, err := netip.ParseAddr(e.Address); e.Address == "" || err == nil {
+			return e.Address
+		}
+		return quoted(e.Address)
+	}
+	if _, err := policy.NormalizeName(e.Host); err == nil {
+		return e.Host
+	}
+	return quoted(e.Host)
+}
+
+// quoted makes a sandbox's words recognisable as such, and no longer than a
+// name may be.
+func quoted(s string) string {
+	const most = 128
+	if len(s) > most {
+		return strconv.QuoteToASCII(s[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// named returns the event with a host that is one, as docs/events.md says. What
+// was said in a name's place and is none stands in the message, in quotes.
+func named(e bailey.Event) bailey.Event {
+	if e.Host == "" {
+		return e
+	}
+	name, err := policy.NormalizeName(e.Host)
+	if said := quoted(e.Host); err != nil && !strings.Contains(e.Message, said) {
+		e.Message = said + " is no host name: " + e.Message
+	}
+	e.Host = name
+	return e
 }
 
 // addFlag keeps a flag. That of a look-up names no port: it gives way to those
@@ -91,6 +130,19 @@ func (x *denial) allow() string {
 	return strings.Join(flags, " ")
 }
 
+// row is one line of the footer.
+func (x *denial) row() string {
+	line := x.target + " (" + x.reason
+	if x.count > 1 {
+		line += ", " + strconv.Itoa(x.count) + " times"
+	}
+	line += ")"
+	if flags := x.allow(); flags != "" {
+		line += "   " + flags
+	}
+	return line
+}
+
 // list returns the targets in the order of their first refusal.
 func (d *denials) list() []denial {
 	out := make([]denial, 0, len(d.order))
@@ -100,14 +152,20 @@ func (d *denials) list() []denial {
 	return out
 }
 
-// flags returns the --allow flags that would have let everything through that
-// a flag can let through, as one line to copy.
-func (d *denials) flags() string {
+// flagsOf returns the --allow flags that would have let all of a list through
+// that a flag can let through, as one line to copy, or "" when that would be
+// longer than anybody reads before it is copied.
+func flagsOf(list []denial) string {
+	const most = 1024
 	var flags []string
-	for _, x := range d.list() {
+	for _, x := range list {
 		if f := x.allow(); f != "" && !slices.Contains(flags, f) {
 			flags = append(flags, f)
 		}
 	}
-	return strings.Join(flags, " ")
+	line := strings.Join(flags, " ")
+	if len(line) > most {
+		return ""
+	}
+	return line
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
@@ -24,7 +25,7 @@ func Exec(ctx context.Context, h Host, r ExecRequest) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if t := h.Env.Get("TERM"); t != "" {
+	if t := rootfs.Terminal(h.Env.Get); t != "" {
 		env = merge([]string{"TERM=" + t}, env)
 	}
 	_, conn, err := control.Ask(ctx, h.Dirs.Runtime, r.Name, control.Exec)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/session"
 )
 
@@ -26,3 +28,23 @@ func EndedByProxy(w io.Writer, json bool, message string) (int, error) {
 	u := &running{plan: &plan{}, out: &output{w: w, json: json, now: time.Now}}
 	return u.judge(session.Result{}, &ending{reason: reasonProxy, message: message})
 }
+
+// ReadEnvFile is readEnvFile, of a caller who is in dir.
+func ReadEnvFile(dir, path string, roots []string, env config.Lookup) ([]string, error) {
+	return readEnvFile(Host{Dir: dir, Env: env}, path, roots)
+}
+
+// NetFooter is what a person reads at the end about what the network refused.
+func NetFooter(w io.Writer, events ...bailey.Event) {
+	u := &running{plan: &plan{}, out: &output{w: w, now: time.Now}}
+	for _, e := range events {
+		u.netEvent(e)
+	}
+	u.netFooter()
+}
+
+// NetLine is the header's line about the network.
+func NetLine(p policy.Policy) string { return (&running{plan: &plan{policy: p}}).netLine() }
+
+// Filtered is filtered.
+func Filtered(counts map[string]uint64) string { return filtered(counts) }

@@ -42,11 +42,11 @@ type plan struct {
 // makePlan checks the request against the machine and decides everything. It
 // makes nothing, so any error leaves nothing behind.
 func makePlan(h Host, r *Request) (*plan, error) {
-	env, err := environment(r, h.Env)
+	ws, start, err := openWorkspace(h, r)
 	if err != nil {
 		return nil, err
 	}
-	ws, start, err := openWorkspace(h, r)
+	env, err := environment(h, r, ws)
 	if err != nil {
 		return nil, err
 	}

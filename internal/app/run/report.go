@@ -2,13 +2,16 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -41,27 +44,31 @@ func (u *running) header() []string {
 }
 
 func (u *running) netLine() string {
-	switch u.plan.policy.Mode {
+	p := u.plan.policy
+	line := "network: open: any public address"
+	switch p.Mode {
 	case bailey.NetNone:
 		return "network: none (--allow HOST lets it reach one)"
 	case bailey.NetOpen:
-		line := "network: open: any public address"
-		if n := len(u.plan.policy.Deny); n > 0 {
-			line += fmt.Sprintf(" but %d denied", n)
-		}
-		return line
 	case bailey.NetAllow:
+		line = "network: " + rulesLine(p.Allow)
 	}
+	if len(p.Deny) > 0 {
+		line += "; denied: " + rulesLine(p.Deny)
+	}
+	return line
+}
+
+func rulesLine(list []policy.Rule) string {
 	const most = 6
 	var rules []string
-	for i, r := range u.plan.policy.Allow {
-		if i == most {
-			rules = append(rules, fmt.Sprintf("and %d more", len(u.plan.policy.Allow)-most))
-			break
-		}
+	for _, r := range list[:min(len(list), most)] {
 		rules = append(rules, r.String())
 	}
-	return "network: " + strings.Join(rules, ", ")
+	if len(list) > most {
+		rules = append(rules, fmt.Sprintf("and %d more", len(list)-most))
+	}
+	return strings.Join(rules, ", ")
 }
 
 // footer says, after the command ended, what a person should know before they
@@ -69,41 +76,44 @@ func (u *running) netLine() string {
 func (u *running) footer(r session.Result) {
 	u.netFooter()
 	if n := r.Dropped.Total(); n > 0 {
-		var parts []string
-		for name, count := range r.Dropped.Named() {
-			parts = append(parts, fmt.Sprintf("%s %d", name, count))
-		}
-		u.out.say("filtered from the terminal: %s", strings.Join(parts, ", "))
+		u.out.say("filtered from the terminal: %s", filtered(r.Dropped.Named()))
 	}
 	u.files()
 }
 
+// filtered lists counts by the name of what was counted.
+func filtered(counts map[string]uint64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mostRows is how many refusals the footer shows.
+const mostRows = 12
+
+// netFooter shows what the network refused, and how to allow it. What can be
+// copied at once is what the rows show: nobody allows a host unseen.
 func (u *running) netFooter() {
 	u.mu.Lock()
-	list, more, flags := u.denied.list(), u.denied.more, u.denied.flags()
+	list, more := u.denied.list(), u.denied.more
 	u.mu.Unlock()
 	if len(list) == 0 {
 		return
 	}
-	const most = 12
+	shown := list[:min(len(list), mostRows)]
 	u.out.say("the network refused:")
-	for i, d := range list {
-		if i == most {
-			u.out.say("  and %d more", len(list)-most+more)
-			break
-		}
-		line := "  " + d.target + " (" + d.reason
-		if d.count > 1 {
-			line += ", " + strconv.Itoa(d.count) + " times"
-		}
-		line += ")"
-		if flags := d.allow(); flags != "" {
-			line += "   " + flags
-		}
-		u.out.say("%s", line)
+	for _, d := range shown {
+		u.out.say("  %s", d.row())
 	}
-	if flags != "" && len(list) > 1 {
-		u.out.say("to allow them all: %s", flags)
+	all := "to allow them all"
+	if hidden := len(list) - len(shown) + more; hidden > 0 {
+		u.out.say("  and %d more", hidden)
+		all = "to allow those above"
+	}
+	if flags := flagsOf(shown); flags != "" && len(list) > 1 {
+		u.out.say("%s: %s", all, flags)
 	}
 }
 

@@ -18,6 +18,7 @@ type Request struct {
 	Preset   bool     // Command[0] may name an agent (there was no "--")
 	Workdir  string   // --workdir; empty is the current directory
 	Net      string   // --net; empty leaves it to the rules
+	NetWeak  bool     // Net is of the environment: an --allow beats it
 	Allow    []string
 	Deny     []string
 	Env      []string // --env
@@ -88,6 +89,9 @@ func netMode(r *Request, rules bool) (bailey.NetMode, error) {
 	if err != nil {
 		return mode, prefixed("--net", err)
 	}
+	if r.NetWeak && len(r.Allow) > 0 { // who names hosts now means those, and no more than those
+		return bailey.NetAllow, nil
+	}
 	if mode == bailey.NetNone && len(r.Allow) > 0 {
 		return mode, bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
 	}
@@ -100,23 +104,6 @@ func prefixed(flag string, err error) error {
 		return &bailey.Error{Kind: e.Kind, Message: flag + ": " + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
 	return fmt.Errorf("%s: %w", flag, err)
-}
-
-// environment collects what --env-file and --env name, later ones winning.
-func environment(r *Request, env config.Lookup) ([]string, error) {
-	var pairs []string
-	for _, f := range r.EnvFiles {
-		got, err := config.ReadEnvFile(f, env)
-		if err != nil {
-			return nil, err
-		}
-		pairs = append(pairs, got...)
-	}
-	got, err := config.ExpandEnv(r.Env, env)
-	if err != nil {
-		return nil, err
-	}
-	return merge(pairs, got), nil
 }
 
 // merge joins lists of NAME=VALUE; of each name the last one stays.

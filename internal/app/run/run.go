@@ -336,7 +336,7 @@ func (u *running) netEvent(e bailey.Event) {
 		u.out.event(bailey.Event{Type: e.Type, Time: e.Time, Message: "proxy: " + e.Message})
 		u.out.must("proxy: %s", e.Message)
 	case bailey.EventNetDecision:
-		u.out.event(e)
+		u.out.event(named(e))
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if !slices.Contains(u.plan.quiet, e.Host) {

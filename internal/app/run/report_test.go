@@ -1,0 +1,125 @@
+package run_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// refusal is an event of a host that no rule names.
+func refusal(host string) bailey.Event {
+	return bailey.Event{Type: bailey.EventNetDecision, Protocol: "tls", Host: host, Port: 443, Address: "11.0.0.66", Verdict: "deny", Reason: "not-allowed"}
+}
+
+func footer(events ...bailey.Event) string {
+	var out bytes.Buffer
+	run.NetFooter(&out, events...)
+	return out.String()
+}
+
+func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
+	t.Parallel()
+	const forged = "registry.npmjs.org (not-allowed)   --allow attacker.example"
+	for name, want := range map[string]string{
+		forged:                   `  "` + forged + `" (invalid-name)`,
+		"a\nb.test":              `  "a\nb.test" (invalid-name)`,
+		"a_b.test":               `  "a_b.test" (invalid-name)`,
+		strings.Repeat("x", 300): `  "` + strings.Repeat("x", 128) + `"… (invalid-name)`,
+		"evil.test":              "  evil.test (invalid-name)",
+	} {
+		e := refusal(name)
+		e.Reason = policy.ReasonInvalidName
+		if got := footer(e); got != "bailey: the network refused:\nbailey: "+want+"\n" {
+			t.Errorf("%q is shown as %q, want %q", name, got, want)
+		}
+	}
+	if got := footer(refusal("evil.test")); !strings.HasSuffix(got, "  evil.test (not-allowed)   --allow evil.test:443\n") {
+		t.Errorf("twin: %q", got)
+	}
+}
+
+func TestNetEvent_HostIsAName(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bailey.Event{
+		"evil.test":    {Host: "evil.test", Message: "why"},
+		"EVIL.test.":   {Host: "evil.test", Message: "why"},
+		"":             {Message: "why"},
+		"x (allowed)":  {Message: `"x (allowed)" is no host name: why`},
+		"11.0.0.1:80":  {Message: `"11.0.0.1:80" is no host name: why`},
+		"said already": {Message: `"said already" is no host name: why`},
+	} {
+		e := refusal(said)
+		if e.Message = "why"; strings.HasPrefix(said, "said") {
+			e.Message = want.Message
+		}
+		var out bytes.Buffer
+		run.NetEvents(&out, true, e)
+		var got bailey.Event
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Host != want.Host || got.Message != want.Message {
+			t.Errorf("%q: %v, host %q, message %q; want %+v", said, err, got.Host, got.Message, want)
+		}
+	}
+}
+
+func TestNetFooter_CopiesOnlyWhatItShows(t *testing.T) {
+	t.Parallel()
+	var events []bailey.Event
+	for i := range 12 {
+		events = append(events, refusal(fmt.Sprintf("h%d.test", i)))
+	}
+	got := footer(events...)
+	if !strings.Contains(got, "to allow them all: --allow h0.test:443 ") || !strings.Contains(got, "--allow h11.test:443\n") || strings.Contains(got, "more") {
+		t.Errorf("twin: twelve: %s", got)
+	}
+	got = footer(append(events, refusal("drop.attacker.example"))...)
+	if strings.Contains(got, "attacker") || !strings.Contains(got, "  and 1 more\n") || !strings.Contains(got, "to allow those above: --allow h0.test:443 ") {
+		t.Errorf("thirteen: %s", got)
+	}
+	long := strings.Repeat(strings.Repeat("a", 60)+".", 3)
+	for i := range events {
+		events[i] = refusal(fmt.Sprintf("%s%d.test", long, i))
+	}
+	for line := range strings.Lines(footer(events...)) {
+		if len(line) > 1100 || strings.Contains(line, "to allow") {
+			t.Errorf("long names: %d bytes: %s", len(line), line)
+		}
+	}
+}
+
+func TestNetLine_NamesWhatIsDenied(t *testing.T) {
+	t.Parallel()
+	rules := func(n int) []policy.Rule {
+		var list []policy.Rule
+		for i := range n {
+			list = append(list, policy.Rule{Host: fmt.Sprintf("h%d.test", i)})
+		}
+		return list
+	}
+	for want, p := range map[string]policy.Policy{
+		"network: none (--allow HOST lets it reach one)": {Deny: rules(1)},
+		"network: h0.test":                                            {Mode: bailey.NetAllow, Allow: rules(1)},
+		"network: h0.test; denied: h0.test":                           {Mode: bailey.NetAllow, Allow: rules(1), Deny: rules(1)},
+		"network: open: any public address":                           {Mode: bailey.NetOpen},
+		"network: open: any public address; denied: h0.test, h1.test": {Mode: bailey.NetOpen, Deny: rules(2)},
+		"network: h0.test, h1.test, h2.test, h3.test, h4.test, h5.test, and 1 more; denied: h0.test": {Mode: bailey.NetAllow, Allow: rules(7), Deny: rules(1)},
+	} {
+		if got := run.NetLine(p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+}
+
+func TestFiltered_IsInOrder(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		if got := run.Filtered(map[string]uint64{"title": 2, "clipboard": 1, "query": 3}); got != "clipboard 1, query 3, title 2" {
+			t.Fatal(got)
+		}
+	}
+}
