@@ -10,6 +10,14 @@ type Mount struct {
 	Owned    bool   `json:"owned"`    // the caller's own: a root caller's sandbox, which has another id, owns it too
 	Dcache   int    `json:"dcache"`   // gVisor's dentry cache for it; 0 is the default of 1000
 	Why      string `json:"why"`      // for the header of the run; empty means not worth a word
+	Is       FileID `json:"is"`       // what must lie at Source when it is mounted; the zero value takes what is there
+}
+
+// FileID tells one file or folder of the host from any other that lies at its
+// path later, as stat(2) does. The zero value is none.
+type FileID struct {
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
 }
 
 // Tmpfs is a memory file system of a sandbox, owned by its user.

@@ -242,6 +242,28 @@ func TestRun_Flags(t *testing.T) {
 			if r := y.Sh(t, "pwd; touch here; ls "+y.Dir, "-q", "--workdir", other); !strings.HasPrefix(r.Stdout, other+"\n") || r.Code == 0 {
 				t.Errorf("another workspace: %+v", r)
 			}
+			// A link that the repository brings along does not choose another
+			// folder to write to; a person who names that folder does.
+			for name, target := range map[string]string{"leads": "../other", "far": other, "sub/up": "../../other"} {
+				if err := os.Symlink(target, filepath.Join(y.Dir, name)); err != nil {
+					t.Fatal(err)
+				}
+				for _, dir := range []string{name, "./" + name, y.Dir + "/" + name} {
+					refused(t, y, y.Run(t, "run", "--workdir", dir, "--", "touch", "started"), "--workdir "+dir, other)
+				}
+				if err := os.Remove(filepath.Join(y.Dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := y.Sh(t, "pwd", "-q", "--workdir", "../other").OK(t); r.Stdout != other+"\n" {
+				t.Errorf("twin: named by its dots: %q", r.Stdout)
+			}
+			if err := os.Symlink("sub", filepath.Join(y.Dir, "within")); err != nil {
+				t.Fatal(err)
+			}
+			if r := y.Sh(t, "pwd", "-q", "--workdir", "within").OK(t); r.Stdout != y.Dir+"/sub\n" {
+				t.Errorf("twin: a link that stays: %q", r.Stdout)
+			}
 		})
 		t.Run("read-only", func(t *testing.T) {
 			r := y.Sh(t, "cat sub/file; touch new; echo $?", "-q", "--read-only").OK(t)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,17 +28,43 @@ type layout struct {
 	request Request
 	w       *Workspace
 	hooks   map[string]string // git folder → its core.hooksPath, as written
+	odds    error             // why something could not be mounted
 }
 
 // mount adds a folder or file at its own path, writable unless the whole
 // workspace is read-only.
-func (l *layout) mount(path, why string) {
-	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: !l.request.ReadOnly, Owned: true, Dcache: 0, Why: why})
-}
+func (l *layout) mount(path, why string) { l.add(path, !l.request.ReadOnly, why) }
 
 // mountReadOnly adds one that the sandbox never writes to.
-func (l *layout) mountReadOnly(path string) {
-	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: false, Owned: true, Dcache: 0, Why: ""})
+func (l *layout) mountReadOnly(path string) { l.add(path, false, "") }
+
+// add mounts what lies at a path now, and nothing that lies there later.
+func (l *layout) add(path string, writable bool, why string) {
+	is, err := id(path)
+	if err != nil {
+		l.odds = errors.Join(l.odds, moving(path, err))
+	}
+	l.w.Mounts = append(l.w.Mounts, bailey.Mount{Source: path, Target: path, Writable: writable, Owned: true, Dcache: 0, Why: why, Is: is})
+}
+
+// same makes sure that what is mounted at a path is the folder that is looked
+// at.
+func (l *layout) same(path string, dir *os.File) error {
+	is, err := idOf(dir)
+	if err != nil {
+		return moving(path, err)
+	}
+	for _, m := range l.w.Mounts {
+		if m.Source == path && m.Is != is {
+			return moving(path, fs.ErrNotExist)
+		}
+	}
+	return nil
+}
+
+func moving(path string, err error) error {
+	return bailey.WrapError(bailey.Invalid, fmt.Sprintf("%s changes while the sandbox starts", path), err,
+		"let nobody rename folders there, then start again")
 }
 
 func (l *layout) note(format string, args ...any) {
@@ -48,6 +75,9 @@ func (l *layout) note(format string, args ...any) {
 func (l *layout) git() error {
 	if err := l.own(); err != nil {
 		return err
+	}
+	if l.odds != nil {
+		return l.odds
 	}
 	return l.nested()
 }
@@ -321,8 +351,9 @@ func (l *layout) nested() error {
 			continue
 		}
 		before := *l.w
-		if err := l.one(worktree); err != nil {
-			*l.w = before
+		err := l.one(worktree)
+		if err = errors.Join(err, l.odds); err != nil {
+			*l.w, l.odds = before, nil
 			l.note("the repository in %s is not guarded: %v", worktree, err)
 			continue
 		}

@@ -40,7 +40,7 @@ func (g *guarded) enlist() error {
 	}
 	g.w.Guard.GitDirs = append(g.w.Guard.GitDirs, g.path)
 	g.w.Guard.Inodes[g.path] = info.Ino
-	return nil
+	return g.same(g.path, g.dir)
 }
 
 // commands guards everything in a git folder from which git takes commands.

@@ -1,9 +1,7 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 // Request says which folder is asked for, and by whom.
 type Request struct {
 	Dir      string   // absolute, as the user named it; links are followed
+	At       *Place   // that folder, if it is open already: then Dir is but its name
 	UID      int      // of the caller
 	Home     string   // of the caller; may be empty
 	Passwd   string   // the file of the host's users; "" is /etc/passwd
@@ -57,18 +56,23 @@ type Guard struct {
 // not there or may not be a workspace, Forbidden for one that the caller may
 // not write to. Each names the folder, the reason and what to do.
 func Open(r Request) (*Workspace, error) {
-	path, err := canonical(r.Dir)
-	if err != nil {
-		return nil, err
+	if r.At == nil {
+		at, err := placeAt(r.Dir)
+		if err != nil {
+			return nil, err
+		}
+		defer at.Close()
+		r.At = at
+	}
+	path, dir := r.At.path, r.At.dir
+	for _, name := range []string{r.Dir, path} {
+		if !filepath.IsAbs(name) || !isText(name) {
+			return nil, unusable(name)
+		}
 	}
 	if err := r.refuse(path); err != nil {
 		return nil, err
 	}
-	dir, err := beneath.Dir(path)
-	if err != nil {
-		return nil, bailey.WrapError(bailey.NotFound, fmt.Sprintf("open the workspace %s", path), err, "check the path")
-	}
-	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	info, err := beneath.Lstat(dir, "")
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Internal, fmt.Sprintf("look at the workspace %s", path), err, "")
@@ -77,34 +81,19 @@ func Open(r Request) (*Workspace, error) {
 		return nil, bailey.NewError(bailey.Forbidden, fmt.Sprintf("you may not write to %s (it belongs to user %d)", path, info.UID),
 			"choose a folder of your own, or use --read-only")
 	}
-	l := &layout{request: r, hooks: make(map[string]string), w: &Workspace{
+	l := &layout{request: r, hooks: make(map[string]string), odds: nil, w: &Workspace{
 		Path: path, UID: info.UID, GID: info.GID, Mounts: nil, Links: typedLink(r.Dir, path), Shadows: nil, SafeDirs: nil,
 		Guard: Guard{Root: path, GitDirs: nil, Parts: nil, Absent: nil, Watch: nil, Inodes: make(map[string]uint64)}, Notes: nil,
 	}}
 	l.mount(path, "workspace")
+	if err := l.same(path, dir); err != nil {
+		return nil, err
+	}
 	if err := l.git(); err != nil {
 		return nil, err
 	}
 	l.remember(dir)
 	return l.w, nil
-}
-
-// canonical follows the links in the path that the user gave.
-func canonical(dir string) (string, error) {
-	if !filepath.IsAbs(dir) || !isText(dir) {
-		return "", unusable(dir)
-	}
-	path, err := filepath.EvalSymlinks(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no folder %s", dir), "check the path, or create it")
-	}
-	if err != nil {
-		return "", bailey.WrapError(bailey.Invalid, fmt.Sprintf("find the workspace %s", dir), err, "check the path")
-	}
-	if !isText(path) {
-		return "", unusable(path)
-	}
-	return path, nil
 }
 
 func unusable(dir string) error {

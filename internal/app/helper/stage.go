@@ -44,7 +44,7 @@ func pin(s *handoff.Settings, given []*os.File) ([]*os.File, error) {
 			files[i] = given[k]
 			continue
 		}
-		f, err := mount.Clone(m.Source)
+		f, err := handoff.Clone(m)
 		if err != nil {
 			return nil, err
 		}

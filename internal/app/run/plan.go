@@ -1,8 +1,6 @@
 package run
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -42,7 +40,7 @@ type plan struct {
 // makePlan checks the request against the machine and decides everything. It
 // makes nothing, so any error leaves nothing behind.
 func makePlan(h Host, r *Request) (*plan, error) {
-	ws, start, err := openWorkspace(h, r)
+	ws, start, err := openWorkspace(&h, r)
 	if err != nil {
 		return nil, err
 	}
@@ -103,38 +101,6 @@ func findPreset(h Host, r *Request, workspace string, env []string) (harness.Pre
 		Arch: runtime.GOARCH, Home: h.Home, Path: filepath.SplitList(h.Env.Get("PATH")),
 		Workspace: workspace, Env: passed, Files: harness.OS{},
 	})
-}
-
-// openWorkspace decides which folder is the workspace and where in it the
-// command starts: --workdir names a folder of the current one, or another
-// workspace.
-func openWorkspace(h Host, r *Request) (*workspace.Workspace, string, error) {
-	dir := h.Dir
-	start := h.Dir
-	if r.Workdir != "" {
-		start = r.Workdir
-		if !filepath.IsAbs(start) {
-			start = filepath.Join(h.Dir, start)
-		}
-		if fi, err := os.Stat(start); err != nil || !fi.IsDir() {
-			return nil, "", bailey.NewError(bailey.NotFound, fmt.Sprintf("--workdir: there is no folder %s", start), "check the path, or create it")
-		}
-	}
-	open := func(dir string) (*workspace.Workspace, error) {
-		return workspace.Open(workspace.Request{Dir: dir, UID: h.UID, Home: h.Home, Own: h.Dirs.All(), ReadOnly: r.ReadOnly})
-	}
-	start, err := filepath.EvalSymlinks(start)
-	if err != nil {
-		return nil, "", bailey.WrapError(bailey.Invalid, "find the folder to start in", err, "check the path")
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil && sandbox.Within(start, real) {
-		ws, err := open(dir)
-		if err == nil || r.Workdir == "" {
-			return ws, start, err
-		}
-	}
-	ws, err := open(start)
-	return ws, start, err
 }
 
 // system lays out the root file system.

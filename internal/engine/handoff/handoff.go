@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -163,6 +164,27 @@ func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 		return nil, fmt.Errorf("helper settings: %d mounts, %d descriptors", len(s.Spec.Mounts), len(s.MountFDs))
 	}
 	return &s, nil
+}
+
+// ErrOther is the cause when something else lies at a mount's source than what
+// was looked at: somebody renames folders while a sandbox starts.
+var ErrOther = errors.New("another file or folder lies there now than when the start began")
+
+// Clone opens the source of a mount, once, and makes sure that it is what the
+// mount is of.
+func Clone(m bailey.Mount) (*os.File, error) {
+	f, err := mount.Clone(m.Source)
+	if err != nil || m.Is == (bailey.FileID{}) {
+		return f, err
+	}
+	info, err := beneath.Lstat(f, "")
+	if err == nil && m.Is != (bailey.FileID{Dev: info.Dev, Ino: info.Ino}) {
+		err = ErrOther
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mount %s: %w", m.Source, errors.Join(err, f.Close()))
+	}
+	return f, nil
 }
 
 // Restrict says how a mount of the sandbox is restricted on the host's side.

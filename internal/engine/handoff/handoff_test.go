@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
 )
 
@@ -114,5 +115,41 @@ func TestReports_AreBounded(t *testing.T) {
 	}()
 	if _, _, err := handoff.NewReports(parent).Next(); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("eight megabytes without a line's end: %v", err)
+	}
+}
+
+// What lies at a mount's source must be what it is a mount of.
+func TestClone_TakesNoOtherFolder(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to clone a mount")
+	}
+	base := t.TempDir()
+	for _, name := range []string{"mine", "secret"} {
+		if err := os.Mkdir(base+"/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(base+"/mine", &st); err != nil {
+		t.Fatal(err)
+	}
+	m := bailey.Mount{Source: base + "/mine", Target: "/w", Is: bailey.FileID{Dev: st.Dev, Ino: st.Ino}}
+	f, err := handoff.Clone(m)
+	if err != nil {
+		t.Fatalf("twin: %v", err)
+	}
+	_ = f.Close()
+	if err := errors.Join(os.Rename(base+"/mine", base+"/away"), os.Rename(base+"/secret", base+"/mine")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := handoff.Clone(m); !errors.Is(err, handoff.ErrOther) {
+		t.Errorf("another folder in its place: %v", err)
+	}
+	m.Is = bailey.FileID{}
+	if f, err := handoff.Clone(m); err != nil {
+		t.Errorf("twin: %v", err)
+	} else {
+		_ = f.Close()
 	}
 }

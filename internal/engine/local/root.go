@@ -3,11 +3,11 @@ package local
 import (
 	"fmt"
 	"os"
-	"syscall"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
 	"github.com/bailey-dev/bailey/internal/launch"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -25,13 +25,13 @@ type preparer struct {
 }
 
 func (p *preparer) open(m bailey.Mount) (*os.File, error) {
-	f, err := mount.Clone(m.Source)
+	f, err := handoff.Clone(m)
 	if err != nil {
 		return nil, err
 	}
 	attr := handoff.Restrict(m)
 	if p.belongsToCaller(m) {
-		if attr.IDMap, err = p.idMap(m.Source); err != nil {
+		if attr.IDMap, err = p.idMap(f); err != nil {
 			return nil, err
 		}
 	}
@@ -52,12 +52,13 @@ func (p *preparer) belongsToCaller(m bailey.Mount) bool {
 	return m.Owned || (p.pending.caller.Home != "" && sandbox.Within(m.Source, p.pending.caller.Home))
 }
 
-func (p *preparer) idMap(source string) (*os.File, error) {
-	var st syscall.Stat_t
-	if err := syscall.Stat(source, &st); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", source, err)
+// idMap makes the owner of what is mounted the sandbox's own id.
+func (p *preparer) idMap(source *os.File) (*os.File, error) {
+	info, err := beneath.Lstat(source, "")
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", source.Name(), err)
 	}
-	o := launch.IDs{UID: int(st.Uid), GID: int(st.Gid)}
+	o := launch.IDs{UID: info.UID, GID: info.GID}
 	if f, ok := p.maps[o]; ok {
 		return f, nil
 	}

@@ -59,6 +59,45 @@ func Path(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// Follow opens the folder that a person named, symbolic links followed: an
+// absolute path, or one relative to dir; "." in a nil dir is the folder that
+// the process is in, whatever its path is now. The caller closes it.
+func Follow(dir *os.File, path string) (*os.File, error) {
+	at := unix.AT_FDCWD
+	if dir != nil {
+		at = int(dir.Fd())
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Mode: 0, Resolve: 0}
+	fd, err := openat2(at, path, &how)
+	if err != nil {
+		return nil, fmt.Errorf("open folder %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Where returns the path at which an open folder lies now: absolute, without
+// links, and checked to lead to that folder again. A folder that was removed,
+// or that no path leads to, is an error.
+func Where(dir *os.File) (string, error) {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("find folder %s: %w", dir.Name(), err)
+	}
+	again, err := Dir(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = again.Close() }() // O_PATH: nothing to lose
+	want, err := stat(dir)
+	if err != nil {
+		return "", err
+	}
+	if got, err := stat(again); err != nil || got.Dev != want.Dev || got.Ino != want.Ino {
+		return "", fmt.Errorf("find folder %s: another lies at its path: %w", path, fs.ErrNotExist)
+	}
+	return path, nil
+}
+
 // Sub opens the folder at rel below dir. The caller closes it.
 func Sub(dir *os.File, rel string) (*os.File, error) {
 	return open(dir, rel, unix.O_PATH|unix.O_DIRECTORY, 0)
