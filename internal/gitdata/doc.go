@@ -1,6 +1,6 @@
 // Package gitdata reads git's files as data: configuration files, and the
 // layout of a work tree's git folders (a plain repository, a linked work
-// tree, a submodule).
+// tree, a submodule), and what an index could do to the user's git.
 //
 // It never starts git, never follows an include, runs no hook, filter or
 // alias, and never writes. Every file of a repository is read through internal/linux/beneath:
