@@ -54,25 +54,65 @@ func toolchains() []toolchain {
 	}
 }
 
-// root returns the smallest sensible file or folder to show for a program at
-// real (no link in it): "" if it is visible anyway. ok is false if nothing may
-// be shown. Of what is not trusted only the toolchains above count.
-func (s *search) root(real string, f found) (root string, ok bool) {
+// shown is what a sandbox may see for a program.
+type shown struct {
+	root  string // the smallest sensible file or folder; "" if it is visible anyway
+	whole string // the project that is not shown, of which root is but one file; "" usually
+	deny  string // why nothing may be shown, as half a sentence; "" if something may
+}
+
+// root decides what to show for a program at real (no link in it). Of what is
+// not trusted only the toolchains above count.
+func (s *search) root(real string, f found) shown {
 	if isSystem(real) || s.inWorkspace(real) {
-		return "", true
+		return shown{root: "", whole: "", deny: ""}
 	}
 	if root := s.known(real); root != "" && s.harmless(root) {
-		return root, true
+		return shown{root: root, whole: "", deny: ""}
 	}
-	if f.untrusted || s.inSecrets(real) {
-		return "", false
+	if s.inSecrets(real) {
+		return shown{root: "", whole: "", deny: real + " lies where keys are kept"}
 	}
+	if f.untrusted {
+		return shown{root: "", whole: "", deny: "a file of the workspace leads to " + real}
+	}
+	whole := ""
 	for _, guess := range []func(string) string{s.nodeModules, s.venv, optional, s.prefix} {
-		if root := guess(real); root != "" && s.harmless(root) {
-			return root, true
+		root := guess(real)
+		if root == "" || !s.harmless(root) {
+			continue
+		}
+		if whole = s.project(root); whole == "" {
+			return shown{root: root, whole: "", deny: ""}
 		}
 	}
-	return real, true
+	return shown{root: real, whole: whole, deny: ""}
+}
+
+// projectSigns are names that a folder has when people work on it: then it is
+// no installation, and what else lies there (a deploy key, a history with its
+// remote's password) is nobody's business inside.
+func projectSigns() []string {
+	return []string{".git", ".hg", ".svn", ".jj", ".bzr", ".env", ".envrc", ".env.local", ".idea", ".vscode"}
+}
+
+// project returns the project that a folder is, or lies in, or "". What is
+// above a home is not looked at, nor the home itself, in which people keep
+// their settings under version control. Packages and Python environments are
+// apart from the project that they lie in.
+func (s *search) project(root string) string {
+	apart := filepath.Base(root) == "node_modules" || s.tree.isFile(filepath.Join(root, "pyvenv.cfg"))
+	for dir := root; dir != "/" && dir != s.Home; dir = filepath.Dir(dir) {
+		for _, name := range projectSigns() {
+			if s.tree.exists(filepath.Join(dir, name)) {
+				return dir
+			}
+		}
+		if apart {
+			break
+		}
+	}
+	return ""
 }
 
 // known returns the toolchain that path lies in, or "".

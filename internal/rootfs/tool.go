@@ -49,7 +49,7 @@ const maxChain = 6
 // kind Unsupported.
 func (r Resolver) Command(argv0 string) ([]Tool, error) {
 	s := newSearch(r)
-	if err := s.program(argv0, found{file: "", from: "", path: nil, why: "argv[0]", untrusted: false}); err != nil {
+	if err := s.program(argv0, found{file: "", from: "", path: nil, why: "argv[0]", untrusted: false, asked: false}); err != nil {
 		return nil, err
 	}
 	return s.tools, nil
@@ -59,13 +59,32 @@ func (r Resolver) Command(argv0 string) ([]Tool, error) {
 // have is an error of kind NotFound.
 func (r Resolver) Named(name string) ([]Tool, error) {
 	s := newSearch(r)
-	if err := s.program(name, found{file: "", from: "", path: nil, why: "--tool " + name, untrusted: false}); err != nil {
+	if err := s.program(name, found{file: "", from: "", path: nil, why: "--tool " + name, untrusted: false, asked: true}); err != nil {
 		return nil, err
 	}
 	if len(s.tools) == 0 {
-		return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("--tool %s: no such program on your PATH", name), "give its path, or install it")
+		return nil, s.missing(name)
 	}
 	return s.tools, nil
+}
+
+// missing says why --tool found no program of that name.
+func (s *search) missing(name string) error {
+	if !strings.Contains(name, "/") {
+		return bailey.NewError(bailey.NotFound, fmt.Sprintf("--tool %s: no such program on your PATH", name), "give its path, or install it")
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.Cwd, path)
+	}
+	why := "there is no such file"
+	if real, _, err := s.tree.resolve(filepath.Clean(path)); err == nil {
+		why = "nobody may execute that file"
+		if !s.tree.isFile(real) {
+			why = "that is no file"
+		}
+	}
+	return bailey.NewError(bailey.NotFound, fmt.Sprintf("--tool %s: %s", name, why), "name a program, by its path or by its name on your PATH")
 }
 
 // search is one look for a program and what it leads to.
@@ -168,6 +187,7 @@ type found struct {
 	path      []string
 	why       string
 	untrusted bool // it was a file of the workspace that named it
+	asked     bool // a person named it with --tool: without it nothing is to run
 }
 
 // add takes one program up, with what it needs to run.
@@ -185,8 +205,15 @@ func (s *search) add(f found) error {
 	}
 	f.untrusted = f.untrusted || s.fromWorkspace(f.file, links)
 	tool := Tool{Name: filepath.Base(f.file), File: f.file, From: f.from, Path: f.path, Mounts: nil, Links: nil, Hidden: nil, Env: nil, Notes: nil}
-	if !s.show(&tool, f, real, links) {
-		note := fmt.Sprintf("%s (%s) is not there inside: a file of the workspace leads to %s; use --tool %s to show it", tool.Name, f.why, real, real)
+	if deny := s.show(&tool, f, real, links); deny != "" {
+		mend := "use --tool " + real + " to show it"
+		if s.inSecrets(real) {
+			mend = "install it elsewhere"
+		}
+		if f.asked {
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s is not shown: %s", f.why, deny), mend)
+		}
+		note := fmt.Sprintf("%s (%s) is not there inside: %s; %s", tool.Name, f.why, deny, mend)
 		s.tools = append(s.tools, Tool{Name: tool.Name, File: f.file, From: "", Path: nil, Mounts: nil, Links: nil, Hidden: nil, Env: nil, Notes: []string{note}})
 		return nil
 	}
@@ -195,19 +222,22 @@ func (s *search) add(f found) error {
 }
 
 // show adds the mounts and links that make a resolved path exist inside. It
-// reports false if that would show what may not be shown.
-func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) bool {
-	root, ok := s.root(real, f)
-	if !ok {
-		return false
+// says why, if that would show what may not be shown.
+func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) (deny string) {
+	see := s.root(real, f)
+	if see.deny != "" {
+		return see.deny
+	}
+	if see.whole != "" {
+		tool.Notes = append(tool.Notes, fmt.Sprintf("of %s only %s is there inside: it is a project, not an installation", see.whole, real))
 	}
 	for _, l := range links {
-		if venv := s.venv(l.Path); venv != "" && !s.inWorkspace(venv) && !f.untrusted && s.harmless(venv) {
+		if venv := s.venv(l.Path); venv != "" && !s.inWorkspace(venv) && !f.untrusted && s.harmless(venv) && s.project(venv) == "" {
 			s.mount(tool, venv, f.why)
 		}
 	}
-	if root != "" {
-		s.mount(tool, root, f.why)
+	if see.root != "" {
+		s.mount(tool, see.root, f.why)
 	}
 	for _, dir := range f.path {
 		if filepath.Base(filepath.Dir(dir)) == ".cargo" || s.Home != "" && dir == s.real(filepath.Join(s.Home, ".cargo/bin")) {
@@ -219,7 +249,7 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) boo
 			tool.Links = append(tool.Links, l)
 		}
 	}
-	return true
+	return ""
 }
 
 // cargo shows a folder of cargo's commands, unless a link of the workspace led
@@ -265,7 +295,7 @@ func (s *search) interpreter(f found, real string) error {
 	if len(words) == 0 || !filepath.IsAbs(words[0]) {
 		return nil
 	}
-	next := found{file: "", from: "", path: nil, why: "interpreter of " + filepath.Base(f.file), untrusted: f.untrusted}
+	next := found{file: "", from: "", path: nil, why: "interpreter of " + filepath.Base(f.file), untrusted: f.untrusted, asked: false}
 	switch base := filepath.Base(words[0]); {
 	case base == "env":
 		return s.program(envCommand(words[1:]), next)

@@ -440,6 +440,76 @@ func TestResolver_Refuses(t *testing.T) {
 	}
 }
 
+// A program that lies in a project is shown without the project.
+func TestResolver_OpensNoProject(t *testing.T) {
+	t.Parallel()
+	const project, installed, venv = "home/me/dev/tool", "home/me/opt/tool", "home/me/dev/env"
+	for _, tt := range []struct {
+		name, bin string
+		files     map[string]string
+		want      []string
+	}{
+		{
+			name: "with a history", bin: "/" + project + "/bin",
+			files: map[string]string{project + "/bin/mytool": elf, project + "/lib/x": "", project + "/.git/config": "token", project + "/deploy/id_rsa": "key"},
+			want:  []string{"mount /" + project + "/bin/mytool (argv[0])", "path /" + project + "/bin = /" + project + "/bin", "note on mytool"},
+		},
+		{
+			name: "in a part of one", bin: "/" + project + "/app/bin",
+			files: map[string]string{project + "/app/bin/mytool": elf, project + "/app/lib/x": "", project + "/.git": "gitdir: x"},
+			want:  []string{"mount /" + project + "/app/bin/mytool (argv[0])", "path /" + project + "/app/bin = /" + project + "/app/bin", "note on mytool"},
+		},
+		{
+			name: "a Python environment on top of one", bin: "/" + venv + "/bin",
+			files: map[string]string{venv + "/bin/mytool": elf, venv + "/pyvenv.cfg": "", venv + "/.envrc": "token"},
+			want:  []string{"mount /" + venv + "/bin/mytool (argv[0])", "path /" + venv + "/bin = /" + venv + "/bin", "note on mytool"},
+		},
+		{
+			name: "twin: a Python environment in one", bin: "/" + venv + "/.venv/bin",
+			files: map[string]string{venv + "/.venv/bin/mytool": elf, venv + "/.venv/pyvenv.cfg": "", venv + "/.git/config": ""},
+			want:  []string{"mount /" + venv + "/.venv (argv[0])", "path /" + venv + "/.venv/bin = /" + venv + "/.venv/bin"},
+		},
+		{
+			name: "twin: an installation, in a home under version control", bin: "/" + installed + "/bin",
+			files: map[string]string{installed + "/bin/mytool": elf, installed + "/lib/x": "", "home/me/.git/config": ""},
+			want:  []string{"mount /" + installed + " (argv[0])", "path /" + installed + "/bin = /" + installed + "/bin"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := machine(t, system(tt.files))
+			tools, err := caller(dir, tt.bin+":/usr/bin", nil).Command("mytool")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, seen(tools, dir)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What --tool asks for is shown, or nothing runs and the reason is true.
+func TestResolver_NamedSaysWhy(t *testing.T) {
+	t.Parallel()
+	dir := machine(t, system(map[string]string{
+		"home/me/.ssh/run": elf, "etc/shadow": "x", "home/me/bin/mine": elf, "home/me/w/leads": "-> /home/me/bin/mine",
+	}))
+	r := caller(dir, "/usr/bin", nil)
+	for name, want := range map[string]string{
+		"/home/me/.ssh/run": "lies where keys are kept", "/etc/shadow": "nobody may execute", "/etc": "no file", "./gone": "no such file", "gone": "on your PATH",
+		"./leads": "a file of the workspace leads to /home/me/bin/mine",
+	} {
+		_, err := r.Named(name)
+		if e, ok := errors.AsType[*bailey.Error](err); !ok || !strings.Contains(e.Message, "--tool "+name) || !strings.Contains(e.Message, want) || e.Hint == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if tools, err := r.Named("/home/me/bin/mine"); err != nil || len(tools) != 1 || len(tools[0].Notes) != 0 {
+		t.Errorf("twin: %v %v", tools, err)
+	}
+}
+
 // TestFromHost_PlansTheTools puts a toolchain into a plan.
 func TestFromHost_PlansTheTools(t *testing.T) {
 	t.Parallel()
