@@ -104,11 +104,21 @@ func (c Config) hostSide(role Role, id IDs) Posture {
 // where no cgroup counts that.
 const WatchdogCaps = 1<<1 | 1<<3 | 1<<5 | 1<<19
 
+// setpcap narrows the bounding set (capabilities(7)).
+const setpcap = 1 << 8
+
 func (c Config) watchdog() Posture {
 	p := c.hostSide(Watchdog, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
 	p.FDs = append(p.FDs, "anon:pidfd*", "host:*")
-	if c.Root {
-		p.Caps = Caps{Permitted: WatchdogCaps, Effective: WatchdogCaps, Bounding: WatchdogCaps}
+	if !c.Root {
+		return p
+	}
+	// What the caller lacks nobody has; and without SETPCAP the bounding set
+	// stays, and no exec may give anything of it.
+	kept := WatchdogCaps & c.Caller.Caps.Permitted
+	p.Caps = Caps{Permitted: kept, Effective: kept, Bounding: kept}
+	if c.Caller.Caps.Permitted&setpcap == 0 {
+		p.Caps.Bounding = c.Caller.Caps.Bounding
 	}
 	return p
 }

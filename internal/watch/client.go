@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 )
 
@@ -20,7 +21,8 @@ type Client struct {
 	control *os.File
 	report  *os.File
 	reports *json.Decoder
-	mu      sync.Mutex // guards writes to control
+	first   func() (Report, error) // the watchdog's first report, read once
+	mu      sync.Mutex             // guards writes to control
 }
 
 // Start starts a watchdog: cmd is the program that runs watchdog.Main, with
@@ -57,9 +59,11 @@ func Start(cmd *exec.Cmd, s Settings) (c *Client, err error) {
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("send settings to watchdog: %w", err)
 	}
-	return &Client{
+	c = &Client{
 		cmd: cmd, control: files.controlW, report: files.reportR, reports: json.NewDecoder(files.reportR),
-	}, nil
+	}
+	c.first = sync.OnceValues(c.read)
+	return c, nil
 }
 
 // pipes are the three channels, both ends; all close on exec.
@@ -105,10 +109,42 @@ func (c *Client) send(m Message) error {
 	return nil
 }
 
-// Next waits for the next report. io.EOF means that the watchdog has ended;
-// before Done that is a failure: nobody keeps the limits any more, and the
-// sandbox should be ended.
+// readyTime is how long a watchdog may take to begin.
+const readyTime = 10 * time.Second
+
+// Ready waits until everything is watched: before that nothing of the sandbox
+// may run. counted is false where the workspace is so large that it is still
+// being counted.
+func (c *Client) Ready() (counted bool, err error) {
+	_ = c.report.SetReadDeadline(time.Now().Add(readyTime)) //nolint:forbidigo // the kernel's clock decides; a pipe takes it
+	r, err := c.first()
+	_ = c.report.SetReadDeadline(time.Time{})
+	switch {
+	case r.Ready:
+		return r.Counted, nil
+	case r.Message != "":
+		return false, bailey.NewError(bailey.Unsupported, "the watchdog, which keeps the limits, cannot begin: "+r.Message, "see bailey doctor")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return false, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the watchdog, which keeps the limits, did not begin within %v", readyTime), "the machine may be overloaded: try again")
+	case err == nil || errors.Is(err, io.EOF):
+		err = errors.New("it ended at once")
+	}
+	return false, bailey.WrapError(bailey.Unsupported, "start the watchdog, which keeps the limits", err, "see bailey doctor")
+}
+
+// Next waits for the next limit that was passed. io.EOF means that the watchdog
+// has ended; before Done that is a failure: nobody keeps the limits any more,
+// and the sandbox should be ended.
 func (c *Client) Next() (Report, error) {
+	if r, err := c.first(); err != nil {
+		return Report{}, err
+	} else if !r.Ready { // why is Ready's to say
+		return Report{}, io.EOF
+	}
+	return c.read()
+}
+
+func (c *Client) read() (Report, error) {
 	var r Report
 	err := c.reports.Decode(&r)
 	switch {

@@ -37,7 +37,8 @@ type Settings struct {
 	CountHelper bool  `json:"count_helper"`
 
 	// Workspace is an absolute path without symbolic links. DiskBytes and
-	// Inodes bound by how much what lies in it, on its own file system, grows.
+	// Inodes bound by how much what lies in it grows, on its own file system
+	// and on others that are mounted in it.
 	Workspace string `json:"workspace"`
 	DiskBytes int64  `json:"disk_bytes"`
 	Inodes    int64  `json:"inodes"`
@@ -68,9 +69,13 @@ const (
 	Timeout = "timeout"
 )
 
-// Report is one line to the starter: a limit was passed and the sandbox was
-// killed for it.
+// Report is one line to the starter. The first says that the watchdog is Ready,
+// or by its Message why it cannot be; each further one that a limit was passed
+// and the sandbox was killed for it.
 type Report struct {
+	Ready   bool `json:"ready,omitempty"`
+	Counted bool `json:"counted,omitempty"` // with Ready: the workspace has been counted, or need not be
+
 	Limit   string `json:"limit"`   // one of the constants
 	Message string `json:"message"` // one sentence for a person
 	Value   int64  `json:"value"`   // what was measured: bytes, files, or nanoseconds

@@ -71,6 +71,20 @@ func (u *running) startLimits() error {
 			return err
 		}
 	}
+	return u.awaitWatchdog()
+}
+
+// awaitWatchdog waits until the limits are kept. The helper makes its mounts
+// and the airlock meanwhile.
+func (u *running) awaitWatchdog() error {
+	counted, err := u.limits.dog.Ready()
+	if err != nil {
+		u.limits.lost.Store(true) // its end need not be told as well
+		return err
+	}
+	if !counted {
+		u.plan.notes = append(u.plan.notes, "the workspace is large: it is still being counted for --disk and --inodes while the command starts")
+	}
 	go u.limits.listen()
 	go u.watchLimits()
 	return nil

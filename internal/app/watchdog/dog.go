@@ -22,12 +22,12 @@ type dog struct {
 	workspace *os.File // held from the start: later its name may mean another folder; or nil
 	held      *workspace.Held
 
-	helper  proc.Identity // zero until told
-	memory  string        // path of gVisor's memory file, once found
-	doomed  bool          // a limit was passed: the helper must not live
-	walks   chan walk     // results
-	walking bool
-	growth  growth
+	roots  []*os.File    // the file systems that are counted: the workspace's, and those mounted in it
+	helper proc.Identity // zero until told
+	memory string        // path of gVisor's memory file, once found
+	doomed bool          // a limit was passed: the helper must not live
+	walks  chan walk     // results
+	growth growth
 }
 
 func newDog(s watch.Settings, report *os.File) (*dog, error) {
@@ -36,8 +36,13 @@ func newDog(s watch.Settings, report *os.File) (*dog, error) {
 		return d, nil
 	}
 	var err error
-	d.workspace, err = beneath.Dir(s.Workspace)
-	return d, err
+	if d.workspace, err = beneath.Dir(s.Workspace); err != nil {
+		return nil, fmt.Errorf("hold the workspace: %w", err)
+	}
+	if d.watchesDisk() {
+		d.roots = fileSystems(d.workspace, s.Workspace)
+	}
+	return d, nil
 }
 
 // memoryPeriod and diskPeriod are how often is looked.
@@ -48,7 +53,8 @@ const (
 
 // run is the loop. It ends when the starter says so or is dead.
 func (d *dog) run(control <-chan watch.Message) error {
-	var deadline, memory, disk <-chan time.Time // nil ones never fire
+	var deadline, memory, waited <-chan time.Time // nil ones never fire
+	var disk <-chan size
 	if d.set.Timeout > 0 {
 		deadline = time.After(d.set.Timeout + d.set.Grace)
 	}
@@ -56,8 +62,11 @@ func (d *dog) run(control <-chan watch.Message) error {
 		memory = time.Tick(memoryPeriod)
 	}
 	if d.watchesDisk() {
-		disk = time.Tick(diskPeriod)
-		d.startBaseline()
+		disk = looks(d.roots)
+		waited = time.After(quickBase)
+		d.startBaseline(time.Now())
+	} else {
+		d.ready()
 	}
 	for {
 		select {
@@ -77,12 +86,21 @@ func (d *dog) run(control <-chan watch.Message) error {
 			d.condemn(watch.Timeout, int64(d.set.Timeout), fmt.Sprintf("the deadline of %s has passed", d.set.Timeout))
 		case <-memory:
 			d.checkMemory()
-		case now := <-disk:
-			d.checkDisk(now)
+		case room := <-disk:
+			d.checkDisk(time.Now(), room)
 		case w := <-d.walks:
-			d.walking = false
 			d.judge(w)
+		case <-waited:
+			d.ready()
 		}
+	}
+}
+
+// ready tells the starter, once, that all is watched from now on.
+func (d *dog) ready() {
+	if d.growth.released.CompareAndSwap(0, time.Now().UnixNano()) {
+		counted := d.growth.known || !d.watchesDisk()
+		_ = json.NewEncoder(d.report).Encode(watch.Report{Ready: true, Counted: counted})
 	}
 }
 

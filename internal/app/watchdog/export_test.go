@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,5 +19,22 @@ func Walk(tb testing.TB, path string, bornBefore time.Time) (bytes, inodes int64
 	if err := dir.Close(); err != nil {
 		tb.Fatal(err)
 	}
-	return w.size.bytes, w.size.inodes
+	return w.old.bytes, w.old.inodes
+}
+
+// WalkAll returns what a walk finds that is told that the command runs since
+// released, and whether it came to its end before the deadline.
+func WalkAll(tb testing.TB, path string, released, deadline time.Time) (all, oldBytes int64, finished bool) {
+	tb.Helper()
+	dir, err := beneath.Dir(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	var since atomic.Int64
+	if !released.IsZero() {
+		since.Store(released.UnixNano())
+	}
+	w := runWalk(walkConfig{root: int(dir.Fd()), bornBefore: released, released: &since, deadline: deadline})
+	return w.all.inodes, w.old.bytes, w.finished
 }

@@ -29,9 +29,6 @@ func Main(args []string) int {
 	if len(args) > 1 {
 		return complain(errors.New("takes no arguments"))
 	}
-	if err := confine(); err != nil {
-		return complain(err)
-	}
 	settings, control, report, err := open()
 	if errors.Is(err, io.EOF) {
 		return 0 // the starter died before it said anything, and so before it made anything
@@ -39,8 +36,10 @@ func Main(args []string) int {
 	if err != nil {
 		return complain(err)
 	}
-	d, err := newDog(settings, report)
+	d, err := begin(settings, report)
 	if err != nil {
+		// The starter has to know: standard error is nobody's.
+		_ = json.NewEncoder(report).Encode(watch.Report{Message: err.Error()})
 		return complain(err)
 	}
 	if err := d.run(messages(control)); err != nil {
@@ -49,10 +48,20 @@ func Main(args []string) int {
 	return 0
 }
 
-// keptCaps is what root's watchdog cannot do without (capabilities(7)): KILL
-// ends a sandbox, which runs as another id; DAC_OVERRIDE and FOWNER undo what
-// it left in a workspace of somebody else; SYS_PTRACE reads how much memory it
-// has where no cgroup counts that.
+// begin makes the process fit to watch.
+func begin(s watch.Settings, report *os.File) (*dog, error) {
+	if err := confine(); err != nil {
+		return nil, fmt.Errorf("give up what it does not need: %w", err)
+	}
+	return newDog(s, report)
+}
+
+// keptCaps is what root's watchdog uses (capabilities(7)): KILL ends a sandbox,
+// which runs as another id; DAC_OVERRIDE and FOWNER undo what it left in a
+// workspace of somebody else; SYS_PTRACE reads how much memory it has where no
+// cgroup counts that. It does without what the caller has not: over the
+// sandbox's own user namespace, which root made, it has every one of them
+// (user_namespaces(7)), and what the caller may not undo was not its to give.
 const keptCaps = 1<<unix.CAP_KILL | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_SYS_PTRACE
 
 // confine gives up what the role does not need.

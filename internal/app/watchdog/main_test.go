@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(watchdog.Main(os.Args))
 	case starterArgv0:
 		starter()
+	case evaderArgv0:
+		evader()
 	default:
 		os.Exit(m.Run())
 	}

@@ -160,7 +160,17 @@ func TestKilledWatchdog_IsSeen(t *testing.T) {
 
 func TestBadStart_IsRefused(t *testing.T) {
 	t.Parallel()
+	good := start(t, watch.Settings{Workspace: t.TempDir(), DiskBytes: 1 << 20})
+	if counted, err := good.Ready(); err != nil || !counted {
+		t.Errorf("a good one is ready: %t, %v", counted, err)
+	}
+	if err := good.Done(); err != nil {
+		t.Error(err)
+	}
 	c := start(t, watch.Settings{Workspace: "/absent/folder"})
+	if _, err := c.Ready(); err == nil || !strings.Contains(err.Error(), "/absent/folder") {
+		t.Errorf("got %v, want the reason", err)
+	}
 	if _, err := c.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want EOF", err)
 	}
@@ -177,6 +187,9 @@ func TestBadStart_IsRefused(t *testing.T) {
 // sandbox starts a helper in a pid namespace and tells the watchdog.
 func sandbox(t *testing.T, c *watch.Client, script, dir string) proc.Identity {
 	t.Helper()
+	if _, err := c.Ready(); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{

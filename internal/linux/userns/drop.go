@@ -34,12 +34,35 @@ func DropAll() error {
 func CanDrop() error { return prctl("read no-new-privs", unix.PR_GET_NO_NEW_PRIVS, 0) }
 
 // Keep takes every capability but those of the mask from every thread of the
-// calling process, from all sets. It needs CAP_SETPCAP and cannot be undone.
+// calling process, from all sets. Of the mask it keeps what the process has:
+// root in a container, or under setpriv(1), lacks some. It cannot be undone.
+// The bounding set can only be narrowed with CAP_SETPCAP; without that it is
+// left, and no-new-privs sees to it that no exec gives anything of it.
 func Keep(mask uint64) error {
-	if err := dropBounding(mask); err != nil {
+	have, err := permitted()
+	if err != nil {
 		return err
 	}
-	return capset(mask)
+	if have&(1<<unix.CAP_SETPCAP) == 0 {
+		err = prctl("set no-new-privs", unix.PR_SET_NO_NEW_PRIVS, 1)
+	} else {
+		err = dropBounding(mask & have)
+	}
+	if err != nil {
+		return err
+	}
+	return capset(mask & have)
+}
+
+// permitted is the set of the calling thread, which every thread of a process
+// that has changed nothing yet has too.
+func permitted() (uint64, error) {
+	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := &[2]unix.CapUserData{}
+	if err := unix.Capget(hdr, &data[0]); err != nil {
+		return 0, fmt.Errorf("read capabilities: %w", err)
+	}
+	return uint64(data[0].Permitted) | uint64(data[1].Permitted)<<32, nil
 }
 
 // dropBounding empties the bounding set but for the mask, which bounds what
