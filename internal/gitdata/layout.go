@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
@@ -223,6 +224,12 @@ type Part struct {
 	Worktree string // absolute and without links; "" if it names none that exists
 }
 
+// noFolder reports whether an error means that there is no folder, nor a link
+// that git would follow to one.
+func noFolder(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
 // Worktrees lists the admin folders below worktrees in a common folder. More
 // than limit of them is an error.
 func Worktrees(common string, limit int) ([]Part, error) {
@@ -233,7 +240,7 @@ func Worktrees(common string, limit int) ([]Part, error) {
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	entries, err := beneath.ReadDir(dir, "worktrees", limit)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if noFolder(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("list work trees of %s: %w", common, err)
@@ -265,7 +272,7 @@ func Modules(gitDir string, limit int) ([]Part, error) {
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	m := moduleWalk{root: dir, path: gitDir, limit: limit, looked: 0, found: nil}
-	if err := m.folder("modules", 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := m.folder("modules", 0); err != nil && !noFolder(err) {
 		return nil, fmt.Errorf("list submodules of %s: %w", gitDir, err)
 	}
 	return m.found, nil
@@ -314,7 +321,7 @@ func (m *moduleWalk) entry(rel string, depth int) error {
 	path := filepath.Join(m.path, rel)
 	m.found = append(m.found, Part{GitDir: path, Worktree: moduleWorktree(sub, path)})
 	err = m.folder(filepath.Join(rel, "modules"), depth+1)
-	if errors.Is(err, fs.ErrNotExist) {
+	if noFolder(err) {
 		return nil
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,6 +91,98 @@ func TestOpen_RefusesLinksInTheGitFolder(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestOpen_LeftoversStopNothing opens what an earlier sandbox may have left in
+// a git folder so that no other should start.
+func TestOpen_LeftoversStopNothing(t *testing.T) {
+	t.Parallel()
+	module := func(t *testing.T, dir string) string {
+		t.Helper()
+		for _, name := range []string{"HEAD", "objects/file", "refs/file"} {
+			write(t, filepath.Join(dir, ".git/modules/m", name), "x")
+		}
+		return dir + "/.git/modules/m"
+	}
+	admin := func(t *testing.T, dir string) string {
+		t.Helper()
+		git(t, dir, "worktree", "add", "-q", "sub")
+		return dir + "/.git/worktrees/sub"
+	}
+	for name, leave := range map[string]func(t *testing.T, dir string) string{
+		"a file modules":   func(t *testing.T, dir string) string { write(t, dir+"/.git/modules", ""); return "" },
+		"a file worktrees": func(t *testing.T, dir string) string { write(t, dir+"/.git/worktrees", ""); return "" },
+		"a submodule's file modules": func(t *testing.T, dir string) string {
+			write(t, module(t, dir)+"/modules", "")
+			return ""
+		},
+		"a submodule's folder config": func(t *testing.T, dir string) string {
+			m := module(t, dir)
+			write(t, m+"/config/file", "")
+			return m
+		},
+		"a submodule's file hooks": func(t *testing.T, dir string) string {
+			m := module(t, dir)
+			write(t, m+"/hooks", "")
+			return m
+		},
+		"a submodule that names itself": func(t *testing.T, dir string) string {
+			m := module(t, dir)
+			write(t, m+"/config", "[core]\nworktree = ../../..\nhooksPath = "+m+"\n")
+			return m
+		},
+		"a work tree's pipe": func(t *testing.T, dir string) string {
+			a := admin(t, dir)
+			if err := errors.Join(os.Remove(a+"/commondir"), syscall.Mkfifo(a+"/commondir", 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			return a
+		},
+		"a work tree's folder config.worktree": func(t *testing.T, dir string) string {
+			a := admin(t, dir)
+			write(t, a+"/config.worktree/file", "")
+			return a
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := repository(t, yard(t))
+			readOnly := leave(t, dir)
+			w := open(t, dir)
+			got := show(w, dir)
+			if !slices.Contains(got, "rw .git") || !slices.ContainsFunc(w.Shadows, func(s bailey.Shadow) bool { return s.Path == dir+"/.git/config" }) {
+				t.Errorf("the rest is not guarded: %v", got)
+			}
+			if readOnly == "" {
+				return
+			}
+			rel := strings.TrimPrefix(readOnly, dir+"/")
+			if !slices.Contains(got, "ro "+rel) || slices.Contains(got, "rw "+rel) || slices.Contains(w.Guard.GitDirs, readOnly) || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], rel) {
+				t.Errorf("%v %q", got, w.Notes)
+			}
+		})
+	}
+}
+
+// What stops a start says which file to move away.
+func TestOpen_SaysHowToMendAGitFolder(t *testing.T) {
+	t.Parallel()
+	for at, make := range map[string]string{".git/logs": "file", ".git/refs": "file", ".git/hooks": "file", ".git/config": "folder", ".git/commondir": "folder"} {
+		dir := repository(t, yard(t))
+		path := filepath.Join(dir, at)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if make == "folder" {
+			path += "/file"
+		}
+		write(t, path, "")
+		_, err := workspace.Open(request(dir))
+		e, ok := errors.AsType[*bailey.Error](err)
+		if want := "mv " + filepath.Join(dir, at) + " "; !ok || !strings.Contains(e.Hint, want) || !strings.Contains(e.Hint, "this is a "+make) {
+			t.Errorf("%s: %v", at, err)
+		}
 	}
 }
 

@@ -199,15 +199,31 @@ func (l *layout) worktrees(common string) error {
 			l.mountReadOnly(part.GitDir)
 			continue
 		}
-		if err := l.admin(part.GitDir, part.Worktree); err != nil {
-			return err
-		}
-		l.watchHooks(common, part.Worktree)
-		if err := l.pointer(part.Worktree); err != nil {
-			return err
-		}
+		l.orReadOnly(part.GitDir, func() error {
+			if err := l.admin(part.GitDir, part.Worktree); err != nil {
+				return err
+			}
+			l.watchHooks(common, part.Worktree)
+			return l.pointer(part.Worktree)
+		})
 	}
 	return nil
+}
+
+// orReadOnly guards a part of a git folder, or shows it read-only if it cannot
+// be guarded: a sandbox of an earlier run may have left it, and is not to stop
+// this one.
+func (l *layout) orReadOnly(path string, guard func() error) {
+	before, odds := *l.w, l.odds
+	l.odds = nil
+	err := guard()
+	if err = errors.Join(err, l.odds); err != nil {
+		*l.w = before
+		l.mountReadOnly(path)
+		l.note("%s is read-only here: %v", path, err)
+		l.odds = nil
+	}
+	l.odds = errors.Join(odds, l.odds)
 }
 
 // admin guards the admin folder of a linked work tree that the sandbox works
@@ -266,9 +282,7 @@ func (l *layout) modules(gitDir string) error {
 		l.mount(path, "")
 	}
 	for _, part := range parts {
-		if err := l.module(part); err != nil {
-			return err
-		}
+		l.orReadOnly(part.GitDir, func() error { return l.module(part) })
 	}
 	return nil
 }
@@ -482,8 +496,23 @@ func (l *layout) remember(root *os.File) {
 
 func (l *layout) absent(path string) { l.w.Guard.Absent = append(l.w.Guard.Absent, path) }
 
-// odd refuses a git folder in which something is not what git makes.
+// odd refuses a git folder in which something is not what git makes. A
+// sandbox of an earlier run may have made it, so the hint says what to do.
 func (l *layout) odd(path string, cause error) error {
-	return bailey.WrapError(bailey.Invalid, fmt.Sprintf("%s cannot be guarded", path), cause,
-		"a git folder must hold plain files and folders, no links; `git worktree add` makes a second work tree without links")
+	const rest = "; `git worktree add` makes a second work tree without links"
+	hint := "git reads plain files and folders there: look at " + path + ", then move it away"
+	if dir, err := beneath.Dir(filepath.Dir(path)); err == nil {
+		info, err := beneath.Lstat(dir, filepath.Base(path))
+		_ = dir.Close() // O_PATH: nothing to lose
+		switch {
+		case err != nil:
+		case info.Mode&fs.ModeSymlink != 0:
+			hint = "it is a link: put what it names in its place" + rest
+		case info.Mode.IsDir():
+			hint = "git has a file there, and this is a folder: look into it, then mv " + path + " " + path + asideSuffix
+		case info.Mode.IsRegular() && info.Size <= gitdata.MaxConfigBytes:
+			hint = "git has a folder there, and this is a file: look at it, then mv " + path + " " + path + asideSuffix
+		}
+	}
+	return bailey.WrapError(bailey.Invalid, path+" cannot be guarded", cause, hint)
 }

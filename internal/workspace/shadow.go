@@ -205,8 +205,8 @@ func (g *guarded) folder(name string) error {
 	}
 	if err == nil && !info.Mode.IsDir() {
 		err = beneath.ErrStrange
-		if name == "hooks" {
-			return bailey.WrapError(bailey.Invalid, path+" is not a folder", err,
+		if name == "hooks" && info.Mode&fs.ModeSymlink != 0 {
+			return bailey.WrapError(bailey.Invalid, path+" is a link", err,
 				"move the hooks into it, or name their folder by `git config core.hooksPath`")
 		}
 	}
