@@ -8,11 +8,9 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-)
 
-// ErrNotFound says that a name has no IPv4 address, as opposed to nobody
-// having answered.
-var ErrNotFound = errors.New("no such host")
+	"github.com/bailey-dev/bailey/internal/policy"
+)
 
 // Bounds of a HostResolver.
 const (
@@ -60,7 +58,7 @@ func NewHostResolver(ctx context.Context, now func() time.Time) *HostResolver {
 
 // Lookup returns the IPv4 addresses of a normalised name: at least one, in
 // the order they should be tried, for reading only. It classifies nothing:
-// the addresses have to pass policy.DecideAddr. The error wraps ErrNotFound
+// the addresses have to pass policy.DecideAddr. The error wraps policy.ErrNoAddress
 // where the name has none.
 func (r *HostResolver) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	l, mine := r.join(name)
@@ -128,7 +126,7 @@ func (r *HostResolver) ask(name string, l *lookup) {
 	}
 	keep := keepFound
 	switch {
-	case errors.Is(l.err, ErrNotFound):
+	case errors.Is(l.err, policy.ErrNoAddress):
 		keep = keepNotFound
 	case l.err != nil:
 		keep = keepFailure
@@ -143,12 +141,12 @@ func lookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
 	addrs, err := resolver.LookupNetIP(ctx, "ip4", name+".")
 	if err != nil {
 		if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-			return nil, fmt.Errorf("look up %s: %w", name, ErrNotFound)
+			return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
 		}
 		return nil, fmt.Errorf("look up %s: %w", name, err)
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("look up %s: %w", name, ErrNotFound)
+		return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()

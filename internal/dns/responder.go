@@ -15,7 +15,7 @@ import (
 )
 
 // Resolver finds the IPv4 addresses of a normalised name. An error that wraps
-// ErrNotFound says there are none.
+// policy.ErrNoAddress says there are none.
 type Resolver interface {
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
 }
@@ -94,13 +94,10 @@ func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.
 	addrs, err := r.cfg.Resolver.Lookup(ctx, name)
 	if err != nil {
 		rcode := dns.RcodeServerFailure
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, policy.ErrNoAddress) {
 			rcode = dns.RcodeNameError
 		}
-		r.record(name, bailey.Decision{
-			Verdict: bailey.Deny, Rule: d.Rule, Reason: policy.ReasonUnresolved,
-			Detail: fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", name),
-		})
+		r.record(name, policy.Unresolved(name, d.Rule, err))
 		return q.reply(rcode)
 	}
 	for _, a := range addrs { // one bad address spoils the answer

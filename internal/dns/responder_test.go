@@ -40,7 +40,7 @@ func (z *zone) Lookup(_ context.Context, name string) ([]netip.Addr, error) {
 	case name == "panic.test":
 		panic("a bug")
 	case !ok:
-		return nil, fmt.Errorf("look up %s: %w", name, dns.ErrNotFound)
+		return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
 	}
 	var out []netip.Addr
 	for _, a := range addrs {

@@ -2,11 +2,13 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/bailey-dev/bailey"
@@ -24,6 +26,7 @@ type flow struct {
 
 	protocol string
 	host     string // normalised name; empty where the identity is dest's address
+	spoken   bool   // the connection itself said host
 	method   string // of the first HTTP request
 	decision bailey.Decision
 	dialled  atomic.Pointer[netip.AddrPort] // the HTTP transport may still dial when all else is over
@@ -88,33 +91,37 @@ func (f *flow) decide() bool {
 	return f.decision.Verdict == bailey.Allow
 }
 
+// candidate is whom a connection may be for, and what was decided about it.
+type candidate struct {
+	host     string
+	decision bailey.Decision
+}
+
 // identify finds whom a connection is for that says no name: a host that our
 // own DNS gave the address for, if the policy lets it be reached at this port;
-// else the address itself.
+// else the address itself. It may be for any of those hosts, so one that a
+// deny rule names ends the search.
 func (f *flow) identify(byPin bool) bool {
-	if !byPin {
-		f.host = ""
-		return f.decide()
+	f.spoken = false
+	var names []string
+	if byPin {
+		names = f.p.cfg.Pins.Names(f.dest.Addr(), f.p.cfg.Now())
 	}
-	var refused bailey.Decision
-	var refusedHost string
-	for _, name := range f.p.cfg.Pins.Names(f.dest.Addr(), f.p.cfg.Now()) {
+	list := make([]candidate, 0, len(names)+1)
+	for _, name := range append(names, "") { // no name: the address itself
 		f.host = name
-		if f.decide() {
-			return true
+		f.decide()
+		list = append(list, candidate{name, f.decision})
+		if f.decision.Reason == policy.ReasonDeniedByRule {
+			return false
 		}
-		if refusedHost == "" { // the latest name makes the best message
-			refused, refusedHost = f.decision, name
-		}
 	}
-	f.host = ""
-	if f.decide() {
-		return true
+	best := list[0] // the latest name makes the best message
+	if i := slices.IndexFunc(list, func(c candidate) bool { return c.decision.Verdict == bailey.Allow }); i >= 0 {
+		best = list[i]
 	}
-	if refusedHost != "" {
-		f.host, f.decision = refusedHost, refused
-	}
-	return false
+	f.host, f.decision = best.host, best.decision
+	return best.decision.Verdict == bailey.Allow
 }
 
 // resolve returns the addresses to dial, judged: all or none. If the address
@@ -122,7 +129,7 @@ func (f *flow) identify(byPin bool) bool {
 func (f *flow) resolve(ctx context.Context) []netip.Addr {
 	addrs, err := f.addresses(ctx)
 	if err != nil {
-		f.refuse(policy.ReasonUnresolved, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", f.host))
+		f.decision = policy.Unresolved(f.host, f.decision.Rule, err)
 		return nil
 	}
 	for _, a := range addrs {
@@ -135,14 +142,62 @@ func (f *flow) resolve(ctx context.Context) []netip.Addr {
 			return nil
 		}
 	}
+	if !f.spoken && !f.passNameless(ctx, addrs) {
+		return nil
+	}
 	return addrs[:min(len(addrs), maxDials)]
+}
+
+// passNameless holds the deny rules for names against a connection that says
+// none: it may not go where such a name resolves to. A name that nobody can
+// resolve now refuses the connection, or a sandbox would only have to keep the
+// resolver busy.
+func (f *flow) passNameless(ctx context.Context, addrs []netip.Addr) bool {
+	denied := f.p.cfg.Policy.DeniedNames(f.dest.Port())
+	if len(denied) > maxDenied {
+		f.refuse(policy.ReasonDeniedByRule, fmt.Sprintf("the connection names no host, and the deny rules name %d, more than the %d whose addresses are looked up", len(denied), maxDenied))
+		return false
+	}
+	for _, l := range f.lookupAll(ctx, denied) {
+		if l.err != nil && !errors.Is(l.err, policy.ErrNoAddress) {
+			f.refuse(policy.ReasonUnresolved, fmt.Sprintf("the connection names no host, and the DNS of this machine failed to say which addresses the deny rule %s covers", l.rule))
+			return false
+		}
+		if f.decision = policy.DecideNameless(f.decision, l.rule, addrs, l.addrs); f.decision.Verdict != bailey.Allow {
+			return false
+		}
+	}
+	return true
+}
+
+// found is what a denied name resolves to.
+type found struct {
+	rule  policy.Rule
+	addrs []netip.Addr
+	err   error
+}
+
+// lookupAll resolves the names of some rules at once; the resolver bounds how
+// many questions are under way, and keeps the answers.
+func (f *flow) lookupAll(ctx context.Context, rules []policy.Rule) []found {
+	out := make([]found, len(rules))
+	var all sync.WaitGroup
+	for i, rule := range rules {
+		all.Go(func() {
+			addrs, err := f.p.cfg.Resolver.Lookup(ctx, rule.Host)
+			out[i] = found{rule, addrs, err}
+		})
+	}
+	all.Wait()
+	return out
 }
 
 // decideAddr judges one address of an allowed host.
 func (f *flow) decideAddr(a netip.Addr) bailey.Decision {
 	d := policy.DecideAddr(f.p.cfg.Policy, f.decision, a, f.dest.Port())
 	if d.Verdict == bailey.Allow && f.p.cfg.HostAddress(a) {
-		return policy.DecideHostAddress(d, a)
+		defines := f.host != "" && f.p.cfg.HostDefines(f.host, a)
+		return policy.DecideHostAddress(f.p.cfg.Policy, d, netip.AddrPortFrom(a, f.dest.Port()), defines)
 	}
 	return d
 }

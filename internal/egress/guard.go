@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -33,8 +34,19 @@ type guard struct {
 
 	in, out *atomic.Int64
 	badHead atomic.Pointer[badRequestError] // set before the stand-in for a bad head is passed on
+	badBody atomic.Pointer[badRequestError] // set before a body's reader gets it as an error
+	open    atomic.Int64                    // requests passed on and not yet served
+	begun   atomic.Bool                     // the first of them is being answered
+	halved  bool                            // the client ended its half before that
+	nudge   chan struct{}                   // a deadline was set, or a request served
 	closed  chan struct{}
 	once    sync.Once
+}
+
+// newGuard makes a guard for a connection of which some bytes are read
+// already. It counts in in and out.
+func newGuard(c net.Conn, read []byte, in, out *atomic.Int64) *guard {
+	return &guard{Conn: c, raw: read, in: in, out: out, nudge: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // framing is where in a request the guard is.
@@ -114,16 +126,91 @@ func (g *guard) spend(n int64) {
 	}
 }
 
+// endPoll is how often it is looked whether a client that has ended its half
+// is still there for the answer, and maxQuiet how often that may be without a
+// byte of the answer in between, if the answer had begun before the end.
+const (
+	endPoll  = time.Second
+	maxQuiet = 5
+)
+
+// holdEnd keeps the end of the client's data back until what it asked is
+// answered. A client may end its half after a request (RFC 9112 §9.6 asks
+// servers to bear it, and `nc` does), but net/http takes an end that it sees
+// while it serves for a client that is gone. One that is gone looks the same
+// until something is written to it, or until the kernel's keep-alive asks it;
+// so in the middle of an answer that stands still the end counts.
+//
+// It returns how the wait ended: a deadline, by which net/http interrupts a
+// Read, or the end after all.
+func (g *guard) holdEnd() error {
+	g.halved = g.halved || !g.begun.Load()
+	poll := time.NewTicker(endPoll)
+	defer poll.Stop()
+	quiet, in := 0, g.in.Load()
+	for g.open.Load() > 0 && (g.halved || quiet < maxQuiet) {
+		select {
+		case <-g.closed:
+			return io.EOF
+		case <-g.nudge:
+		case <-poll.C:
+			quiet++
+		}
+		if now := g.in.Load(); now != in {
+			quiet, in = 0, now
+		}
+		var none [1]byte // nothing follows an end
+		if _, err := g.Conn.Read(none[:]); !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	return io.EOF
+}
+
+// served tells that the handler is done with a request.
+func (g *guard) served() {
+	g.begun.Store(false)
+	g.open.Add(-1)
+	g.wake()
+}
+
+func (g *guard) wake() {
+	select {
+	case g.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// SetReadDeadline also reaches a Read that holds the end back.
+func (g *guard) SetReadDeadline(t time.Time) error {
+	err := g.Conn.SetReadDeadline(t)
+	g.wake()
+	return err
+}
+
+// SetDeadline is SetReadDeadline, and the other half.
+func (g *guard) SetDeadline(t time.Time) error {
+	err := g.Conn.SetDeadline(t)
+	g.wake()
+	return err
+}
+
 // fail stops reading for good. A bad head is shown to the handler, which can
-// explain; in a body there is nobody to explain to.
+// explain; a bad body ends the request that it belongs to.
 func (g *guard) fail(err error) {
-	if bad, ok := errors.AsType[*badRequestError](err); ok && g.state == atHead {
+	bad, ok := errors.AsType[*badRequestError](err)
+	switch {
+	case !ok:
+		g.fault = err
+	case g.state == atHead:
 		g.badHead.Store(bad)
 		g.ready = []byte(standIn)
+		g.open.Add(1)
 		g.fault = io.EOF
-		return
+	default:
+		g.badBody.Store(bad)
+		g.fault = err
 	}
-	g.fault = err
 }
 
 func (g *guard) fill() error {
@@ -131,8 +218,11 @@ func (g *guard) fill() error {
 	n, err := g.Conn.Read(buf[:])
 	g.raw = append(g.raw, buf[:n]...)
 	g.out.Add(int64(n))
-	if n > 0 {
+	switch {
+	case n > 0:
 		return nil
+	case errors.Is(err, io.EOF) && g.state == atHead:
+		return g.holdEnd()
 	}
 	return err
 }
@@ -182,6 +272,7 @@ func (g *guard) judgeHead() (bool, error) {
 		return false, err
 	}
 	g.pass(len(head))
+	g.open.Add(1)
 	switch {
 	case h.webSocket:
 		g.state = opaque
@@ -201,13 +292,13 @@ func (g *guard) judgeChunkSize() (bool, error) {
 		return false, nil
 	}
 	if end < 1 || end > 8 {
-		return false, errors.New("chunk size is not 1 to 8 hexadecimal digits")
+		return false, malformed("the chunk size is not 1 to 8 hexadecimal digits")
 	}
 	var size int64
 	for _, c := range g.raw[:end] {
 		digit := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
 		if digit < 0 || c < '0' {
-			return false, errors.New("chunk size is not hexadecimal")
+			return false, malformed("the chunk size is not hexadecimal")
 		}
 		size = size<<4 | int64(digit)
 	}
@@ -222,7 +313,7 @@ func (g *guard) judgeChunkSize() (bool, error) {
 
 func (g *guard) judgeLineEnd() (bool, error) {
 	if g.raw[0] != '\r' || len(g.raw) > 1 && g.raw[1] != '\n' {
-		return false, errors.New("chunk does not end where its size says, or has trailers")
+		return false, malformed("a chunk does not end where its size says, or the body has trailers")
 	}
 	if len(g.raw) < 2 {
 		return false, nil

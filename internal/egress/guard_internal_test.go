@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,8 @@ var errPause = errors.New("pause")
 // drain reads all that a guard lets through of some bytes.
 func drain(data []byte, size int) (out []byte, g *guard, err error) {
 	var in, sent atomic.Int64
-	g = &guard{Conn: &pieces{data: data, size: size}, in: &in, out: &sent, closed: make(chan struct{})}
+	g = newGuard(&pieces{data: data, size: size}, nil, &in, &sent)
+	close(g.closed) // nobody answers here, so that the end is not held back
 	buf := make([]byte, 7)
 	for {
 		n, err := g.Read(buf)
@@ -190,6 +192,8 @@ func TestClassify(t *testing.T) {
 		"0033git-upload-pack /x\x00host=": {kindRaw, true},
 		"*1\r\n$4\r\nPING\r\n":            {kindRaw, true},
 		"PRI * HTTP/2.0\r\n":              {kindHTTP, true},
+		"GET /\r\n":                       {kindHTTP, true}, // HTTP/0.9, and refused there
+		"get /x\r\n":                      {kindRaw, true},  // memcached
 		strings.Repeat("a", 8000):         {kindUnclear, false},
 		strings.Repeat("a", 9000):         {kindUnclear, true},
 		strings.Repeat("\r\n", 4000):      {kindUnclear, false},
@@ -200,6 +204,45 @@ func TestClassify(t *testing.T) {
 	} {
 		if k, sure := classify([]byte(in)); k != want.kind || sure != want.sure {
 			t.Errorf("classify(%.40q) = %d, %v; want %d, %v", in, k, sure, want.kind, want.sure)
+		}
+	}
+}
+
+// The end of a client's data is held back while a request is answered, not
+// longer, and not from whoever interrupts the wait or closes.
+func TestGuard_HoldsTheEndBack(t *testing.T) {
+	t.Parallel()
+	const get = "GET / HTTP/1.0\r\nHost: a.test\r\n\r\n"
+	for what, c := range map[string]struct {
+		end  func(*guard)
+		want error
+	}{
+		"served":      {(*guard).served, io.EOF},
+		"interrupted": {func(g *guard) { _ = g.SetReadDeadline(past()) }, os.ErrDeadlineExceeded},
+		"closed":      {func(g *guard) { _ = g.Close() }, io.EOF},
+	} {
+		down, client := tcpPair(t)
+		var in, out atomic.Int64
+		g := newGuard(down, nil, &in, &out)
+		_, _ = io.WriteString(client, get)
+		_ = client.CloseWrite()
+		if _, err := io.ReadFull(g, make([]byte, len(get))); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := g.Read(make([]byte, 1))
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			t.Errorf("%s: the end came before the answer: %v", what, err)
+			continue
+		case <-time.After(endPoll * 3 / 2): // also past a look at the client
+		}
+		c.end(g)
+		if err := <-ended; !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
 }

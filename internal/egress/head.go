@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,23 @@ func parseRequestLine(line string) (method, target, proto string, err error) {
 			return "", "", "", malformed("the request target holds the byte %q", c)
 		}
 	}
+	if err := checkTarget(target); err != nil {
+		return "", "", "", err
+	}
 	return method, target, proto, nil
+}
+
+// checkTarget refuses a target that net/http would refuse without a reason,
+// and one that cannot be passed on as it is written (setTarget).
+func checkTarget(target string) error {
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return malformed("the request target cannot be read: a percent sign is not followed by two hexadecimal digits, or its host is none")
+	}
+	if path, _, _ := strings.Cut(originForm(target), "?"); strings.HasPrefix(path, "//") && u.EscapedPath() != path {
+		return malformed("the path begins with // and holds a byte that a URL has only in escaped form")
+	}
+	return nil
 }
 
 func parseFields(lines []string) (map[string][]string, error) {

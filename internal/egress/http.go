@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -39,10 +40,7 @@ type exchange struct {
 // serveHTTP serves the requests of a plain HTTP connection.
 func (f *flow) serveHTTP(ctx context.Context) {
 	f.protocol = policy.ProtocolHTTP
-	e := &exchange{f: f, guard: &guard{
-		Conn: f.down, raw: f.head,
-		in: &f.in, out: &f.out, closed: make(chan struct{}),
-	}}
+	e := &exchange{f: f, guard: newGuard(f.down, f.head, &f.in, &f.out)}
 	f.out.Add(int64(len(f.head)))
 	f.head = nil
 	transport := &http.Transport{
@@ -70,7 +68,10 @@ func (f *flow) serveHTTP(ctx context.Context) {
 		IdleTimeout:       webIdle,
 		MaxHeaderBytes:    maxHead,
 		ErrorLog:          quiet,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		// OPTIONS * is the host's to answer.
+		DisableGeneralOptionsHandler: true,
+
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	_ = f.down.SetReadDeadline(time.Time{})
 	_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
@@ -82,6 +83,9 @@ func (f *flow) serveHTTP(ctx context.Context) {
 // then refused has two.
 func (e *exchange) settle() {
 	f := e.f
+	if bad := e.guard.badBody.Load(); bad != nil && f.decision.Verdict == bailey.Allow {
+		f.refuse(bad.reason, bad.detail)
+	}
 	switch {
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
@@ -97,6 +101,7 @@ func (e *exchange) settle() {
 
 // serve judges each request and passes it on.
 func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	defer e.guard.served()
 	if bad := e.refusedHead(r); bad != nil {
 		e.f.refuse(bad.reason, bad.detail)
 		e.explain(w, r, http.StatusBadRequest)
@@ -142,9 +147,9 @@ func (e *exchange) refusedHead(r *http.Request) *badRequestError {
 // begin gives the connection its identity.
 func (e *exchange) begin(r *http.Request, host string) bool {
 	f := e.f
-	f.host = host
+	f.host, f.spoken = host, true
 	if a, err := netip.ParseAddr(host); err == nil {
-		f.host = ""
+		f.host, f.spoken = "", false
 		if a != f.dest.Addr() {
 			f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection to %s asks for the host %s", f.dest.Addr(), a))
 			return false
@@ -196,17 +201,50 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.URL.Scheme = "http"
 	pr.Out.URL.Host = host
 	pr.Out.Host = host
-	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as written; ReverseProxy drops what it cannot parse
+	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
 	for _, name := range []string{"Trailer", "Http2-Settings", "Te"} {
 		pr.Out.Header.Del(name)
 	}
 }
 
+// setTarget has the path and query go out byte by byte as they came: net/url
+// would unescape and escape them again, and ReverseProxy drops of a query what
+// it cannot parse.
+func setTarget(out *url.URL, in *http.Request) {
+	path, query, asked := strings.Cut(originForm(in.RequestURI), "?")
+	out.RawQuery, out.ForceQuery = query, asked && query == ""
+	if strings.HasPrefix(path, "//") {
+		// As Opaque this would be taken for a host. Path and RawPath, which
+		// ReverseProxy has left as they came, do: parseRequestLine has seen to
+		// it that they are not written in another way.
+		return
+	}
+	out.Opaque = path
+}
+
+// originForm takes scheme and host, which are judged already, off a target in
+// absolute form (RFC 9112 §3.2.2).
+func originForm(target string) string {
+	rest, absolute := strings.CutPrefix(target, "http://")
+	if !absolute {
+		return target
+	}
+	i := strings.IndexAny(rest, "/?")
+	switch {
+	case i < 0:
+		return "/"
+	case rest[i] == '?':
+		return "/" + rest[i:]
+	}
+	return rest[i:]
+}
+
 // checkResponse lets an upgrade through only as the answer to the WebSocket
 // handshake that was asked for. After any other answer to one the connection
 // ends, as the guard no longer reads it as HTTP.
 func (e *exchange) checkResponse(res *http.Response) error {
+	e.guard.begun.Store(true)
 	key, asked := webSocketKey(res.Request.Method, "HTTP/1.1", res.Request.Header)
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
@@ -228,6 +266,11 @@ func webSocketAccept(key string) string {
 
 // upstreamFailed answers a request whose host did not.
 func (e *exchange) upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
+	if bad := e.guard.badBody.Load(); bad != nil { // it is the request that failed
+		e.f.refuse(bad.reason, bad.detail)
+		e.explain(w, r, http.StatusBadRequest)
+		return
+	}
 	e.f.decision.Reason = policy.ReasonUpstream
 	e.f.decision.Detail = printable(err.Error())
 	e.explain(w, r, http.StatusBadGateway)

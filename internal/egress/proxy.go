@@ -13,7 +13,8 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
-// Resolver finds the addresses of a normalised name: at least one, or an error.
+// Resolver finds the addresses of a normalised name: at least one, or an error,
+// which wraps policy.ErrNoAddress where the name has none.
 type Resolver interface {
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
 }
@@ -41,6 +42,9 @@ type Config struct {
 	OriginalDst func(*net.TCPConn) (netip.AddrPort, error)
 	// HostAddress reports whether an address belongs to this machine.
 	HostAddress func(netip.Addr) bool
+	// HostDefines reports whether this machine itself, and not the DNS, gives
+	// a name an address.
+	HostDefines func(name string, a netip.Addr) bool
 }
 
 // Bounds of a sandbox and times of a connection: what a silent or slow peer
@@ -52,6 +56,7 @@ const (
 	idleTimeout   = 30 * time.Minute       // without a byte in either direction
 	maxConns      = 512                    // at once
 	maxDials      = 4                      // addresses of one name
+	maxDenied     = 256                    // denied names that are resolved for a connection without one
 	keepAliveIdle = time.Minute
 )
 

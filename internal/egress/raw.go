@@ -13,7 +13,12 @@ import (
 // is a name that our DNS gave the address, or the address.
 func (f *flow) serveRaw(ctx context.Context) {
 	if f.identify(!f.webPort()) {
-		f.splice(ctx)
+		s := &requestScreen{}
+		if bad := refused(s.judge(f.head)); bad != nil {
+			f.refuse(bad.reason, bad.detail)
+			return
+		}
+		f.splice(ctx, s)
 		return
 	}
 	if f.webPort() && f.decision.Reason != policy.ReasonSpecialAddress {
@@ -45,7 +50,9 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 		reset(up)
 		return true
 	}
+	var s screen = &requestScreen{} // the client may still be the first to speak
 	if len(greeting) > 0 {
+		s = unscreened{}
 		n, err := f.down.Write(greeting)
 		f.in.Add(int64(n))
 		if err != nil {
@@ -53,7 +60,7 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 			return false
 		}
 	}
-	f.relay(up)
+	f.relay(up, s)
 	return false
 }
 

@@ -93,7 +93,8 @@ func (f *flow) readMore(until time.Time) error {
 // classify says what the bytes are, if they are enough to be sure. Anything
 // that a lenient HTTP server could take for a request is HTTP, and is then
 // held to its strict form: a request must not slip through as raw bytes, past
-// the check of its Host.
+// the check of its Host. One with control bytes in its line, or with something
+// before it, is found by requestScreen.
 func classify(head []byte) (k kind, sure bool) {
 	if len(head) == 0 {
 		return kindSilent, false
@@ -109,7 +110,7 @@ func classify(head []byte) (k kind, sure bool) {
 	switch {
 	case !isText(line):
 		return kindRaw, true
-	case bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
+	case bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")), end >= 0 && isRequestLine(line):
 		return kindHTTP, true
 	case end >= 0:
 		return kindRaw, true
@@ -139,6 +140,6 @@ func (f *flow) refuseUnread(k kind) {
 	case k == kindSilent:
 		f.refuse(policy.ReasonSilent, fmt.Sprintf("nothing was said on port %d for %s, so no host is known", f.dest.Port(), sniffTimeout))
 	default:
-		f.refuse(policy.ReasonUnknown, "the connection did not end its first line, which may become HTTP")
+		f.refuse(policy.ReasonBadRequest, "the connection did not end its first line, which may become HTTP")
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
-// splice dials the upstream, hands it what was read so far and joins the two.
-func (f *flow) splice(ctx context.Context) {
+// splice dials the upstream, hands it what was read so far and joins the two,
+// watched by a screen.
+func (f *flow) splice(ctx context.Context, s screen) {
 	up := f.dial(ctx)
 	if up == nil {
 		return
@@ -25,7 +26,7 @@ func (f *flow) splice(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { reset(up) })
 	defer stop()
 	_ = f.down.SetReadDeadline(time.Time{})
-	f.relay(up)
+	f.relay(up, s)
 }
 
 // dial connects to the first address that answers. On nil the decision says
@@ -83,37 +84,24 @@ func refuseSpecial(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// relay hands f.head on and copies both ways until both ends are reached. An
-// end of data is passed on as such, an error as a reset, and so is a time
-// without any byte.
-func (f *flow) relay(up *net.TCPConn) {
-	if len(f.head) > 0 {
-		_ = up.SetWriteDeadline(f.p.cfg.Now().Add(idleTimeout))
-		n, err := up.Write(f.head)
-		f.out.Add(int64(n))
-		f.head = nil
-		if err != nil {
-			reset(up)
-			return
-		}
-	}
+// relay hands f.head on and copies both ways until both ends are reached, or
+// the screen refuses. An end of data is passed on as such, an error as a reset,
+// and so is a time without any byte.
+func (f *flow) relay(up *net.TCPConn, s screen) {
 	r := &relay{idle: idleTimeout, now: f.p.cfg.Now}
 	r.last.Store(r.now().UnixNano())
+	out := &leg{r: r, dst: up, src: f.down, count: &f.out, early: f.head}
+	in := &leg{r: r, dst: f.down, src: up, count: &f.in, early: nil}
+	f.head = nil
 	var both sync.WaitGroup
-	var upOK, downOK bool
-	both.Go(func() {
-		if upOK = r.copy(up, f.down, &f.out); !upOK {
-			reset(up)
-			reset(f.down)
-		}
-	})
-	downOK = r.copy(f.down, up, &f.in)
-	if !downOK {
-		reset(up)
-		reset(f.down)
-	}
+	var outErr, inErr error
+	both.Go(func() { outErr = r.carry(out, s.fromClient) })
+	inErr = r.carry(in, s.fromServer)
 	both.Wait()
-	f.kept = upOK && downOK
+	f.kept = outErr == nil && inErr == nil
+	if bad := refused(outErr); bad != nil {
+		f.refuse(bad.reason, bad.detail)
+	}
 	_ = up.Close()
 }
 
@@ -122,6 +110,31 @@ type relay struct {
 	idle time.Duration
 	now  func() time.Time
 	last atomic.Int64 // when a byte moved in either direction, in Unix nanoseconds
+}
+
+// errBroken is the end of a direction that was no orderly one.
+var errBroken = errors.New("the connection broke")
+
+// carry moves the bytes of one direction: the first ones by way of a screen.
+// After any end but an orderly one both connections are reset.
+func (r *relay) carry(l *leg, begin func(*leg) error) error {
+	err := begin(l)
+	if err == nil || errors.Is(err, io.EOF) { // the end comes again
+		err = nil
+		if !r.copy(l.dst, l.src, l.count) {
+			err = errBroken
+		}
+	}
+	if err != nil {
+		reset(l.dst)
+		reset(l.src)
+	}
+	return err
+}
+
+// isIdle reports whether no byte has moved in either direction for too long.
+func (r *relay) isIdle() bool {
+	return r.now().UnixNano()-r.last.Load() >= int64(r.idle)
 }
 
 // maxCopy bounds one call of io.Copy, whose count is known only at its end.
@@ -149,7 +162,7 @@ func (r *relay) copy(dst, src *net.TCPConn, count *atomic.Int64) bool {
 			return dst.CloseWrite() == nil
 		case !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(stuck):
 			return false
-		case now.UnixNano()-r.last.Load() >= int64(r.idle):
+		case r.isIdle():
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"time"
@@ -25,10 +26,10 @@ type hello struct {
 }
 
 // serveTLS judges a TLS connection by its server name and passes it on
-// untouched.
+// untouched, as long as it stays with that name.
 func (f *flow) serveTLS(ctx context.Context) {
 	f.protocol = policy.ProtocolTLS
-	h, err := f.readHello(ctx)
+	h, size, err := f.readHello(ctx)
 	if err != nil {
 		f.refuse(policy.ReasonBadTLS, "the TLS ClientHello cannot be read: "+printable(err.Error()))
 		return
@@ -40,7 +41,7 @@ func (f *flow) serveTLS(ctx context.Context) {
 		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello)", f.host))
 		return
 	}
-	f.splice(ctx)
+	f.splice(ctx, newHelloScreen(ctx, h, size))
 }
 
 // nameTLS takes the server name for the host. Without one only a rule for the
@@ -62,20 +63,31 @@ func (f *flow) nameTLS(h hello) bool {
 		f.refuse(policy.ReasonInvalidName, err.Error())
 		return false
 	}
-	f.host = name
+	f.host, f.spoken = name, true
 	return f.decide()
 }
 
 // errPeeked ends the handshake once the ClientHello is known.
 var errPeeked = errors.New("peeked")
 
-// readHello lets crypto/tls read the ClientHello, in whatever records and
-// segments it comes, and stops it there. All that was read stays in f.head.
-func (f *flow) readHello(ctx context.Context) (hello, error) {
+// readHello reads the connection until the ClientHello is whole, in whatever
+// records and segments it comes. All that was read stays in f.head, of which
+// the hello's records are the first size bytes.
+func (f *flow) readHello(ctx context.Context) (h hello, size int, err error) {
 	deadline := f.p.cfg.Now().Add(sniffTimeout)
 	if err := f.down.SetReadDeadline(deadline); err != nil {
-		return hello{}, err
+		return hello{}, 0, err
 	}
+	h, err = parseHello(ctx, &peek{f: f})
+	if err != nil {
+		return hello{}, 0, err
+	}
+	size, err = helloSize(f.head)
+	return h, size, err
+}
+
+// parseHello lets crypto/tls read a ClientHello, and stops it there.
+func parseHello(ctx context.Context, from io.Reader) (hello, error) {
 	var got *hello
 	config := &tls.Config{ // nothing is negotiated here, so no version is too old
 		GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -83,7 +95,7 @@ func (f *flow) readHello(ctx context.Context) (hello, error) {
 			return nil, errPeeked
 		},
 	}
-	err := tls.Server(&peekConn{f: f}, config).HandshakeContext(ctx)
+	err := tls.Server(mute{Reader: from}, config).HandshakeContext(ctx)
 	if got != nil {
 		return *got, nil
 	}
@@ -93,15 +105,14 @@ func (f *flow) readHello(ctx context.Context) (hello, error) {
 	return hello{}, err
 }
 
-// peekConn shows crypto/tls the connection: what was read already, then more,
-// which it keeps; what is written is thrown away, so that no alert of ours
-// reaches the client in the middle of somebody else's handshake.
-type peekConn struct {
+// peek shows what was read of a connection already, then reads more, which it
+// keeps.
+type peek struct {
 	f    *flow
 	read int // bytes of f.head that were shown
 }
 
-func (c *peekConn) Read(b []byte) (int, error) {
+func (c *peek) Read(b []byte) (int, error) {
 	if c.read == len(c.f.head) {
 		if len(c.f.head) >= maxHello {
 			return 0, fmt.Errorf("more than %d bytes", maxHello)
@@ -116,10 +127,15 @@ func (c *peekConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (c *peekConn) Write(b []byte) (int, error)      { return len(b), nil }
-func (c *peekConn) Close() error                     { return nil }
-func (c *peekConn) LocalAddr() net.Addr              { return c.f.down.LocalAddr() }
-func (c *peekConn) RemoteAddr() net.Addr             { return c.f.down.RemoteAddr() }
-func (c *peekConn) SetDeadline(time.Time) error      { return nil }
-func (c *peekConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *peekConn) SetWriteDeadline(time.Time) error { return nil }
+// mute makes a connection of a reader for crypto/tls: what is written is
+// thrown away, so that no alert of ours reaches the client in the middle of
+// somebody else's handshake.
+type mute struct{ io.Reader }
+
+func (mute) Write(b []byte) (int, error)      { return len(b), nil }
+func (mute) Close() error                     { return nil }
+func (mute) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (mute) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (mute) SetDeadline(time.Time) error      { return nil }
+func (mute) SetReadDeadline(time.Time) error  { return nil }
+func (mute) SetWriteDeadline(time.Time) error { return nil }

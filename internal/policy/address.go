@@ -27,6 +27,7 @@ const (
 	ClassBenchmarking               // 198.18/15, 2001:2::/48
 	ClassDocumentation              // TEST-NET-1..3, 2001:db8::/32, 3fff::/20
 	ClassTranslated                 // embeds an IPv4 address: mapped, compatible, NAT64, 6to4, Teredo
+	ClassCloud                      // looks public, and is a cloud's own service to its machines
 )
 
 // String names the class for a sentence: "a private address".
@@ -35,7 +36,7 @@ func (c Class) String() string {
 		"an invalid", "a public", "a this-network", "a loopback", "a private",
 		"a carrier-grade NAT", "a link-local", "a site-local", "a multicast",
 		"a broadcast", "a reserved", "a protocol", "a benchmarking",
-		"a documentation", "a translated",
+		"a documentation", "a translated", "a cloud platform's own",
 	}
 	if int(c) >= len(names) {
 		return names[ClassInvalid] + " address"
@@ -78,6 +79,11 @@ var ranges = sync.OnceValue(func() []addressRange {
 		{"224.0.0.0/4", ClassMulticast},
 		{"255.255.255.255/32", ClassBroadcast},
 		{"240.0.0.0/4", ClassReserved},
+		// The service of Azure to each of its machines (agent's endpoint, keys,
+		// DNS), a public address that is on no network but theirs. Those of the
+		// other clouds lie in ranges above and below: 169.254/16,
+		// 100.100.100.200, 192.0.0.192, fd00:ec2::254, fd20:ce::254.
+		{"168.63.129.16/32", ClassCloud},
 		// IANA IPv6 special-purpose registry, all rows, and the whole space
 		// outside 2000::/3, of which nothing is handed out to hosts.
 		{"::/128", ClassThisNetwork},

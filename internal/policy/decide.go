@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -104,14 +105,57 @@ func DecideAddr(p Policy, d bailey.Decision, addr netip.Addr, port uint16) baile
 // DecideHostAddress says whether an address may be dialled that belongs to
 // the machine bailey runs on. What listens there may count on the machine's
 // own firewall, which a connection from the machine itself never meets, and
-// any name can be made to resolve there. So only a rule that names the very
-// host or address opens it, never a wildcard and never mode open alone.
-func DecideHostAddress(d bailey.Decision, addr netip.Addr) bailey.Decision {
-	if d.Verdict != bailey.Allow || d.Rule != "" && !strings.HasPrefix(d.Rule, "*.") {
+// whoever owns a name can make it resolve there. So only a rule for the very
+// address and port opens it, or one for a name that the machine itself gives
+// to the address (definesName: in its hosts file); never a wildcard and never
+// mode open alone.
+func DecideHostAddress(p Policy, d bailey.Decision, addr netip.AddrPort, definesName bool) bailey.Decision {
+	if d.Verdict != bailey.Allow || definesName && d.Rule != "" && !strings.HasPrefix(d.Rule, "*.") {
 		return d
 	}
+	for _, rule := range p.Allow {
+		if rule.matchesAddr(addr.Addr()) && rule.allowsPort(addr.Port()) {
+			return d
+		}
+	}
 	return denied(ReasonHostAddress, d.Rule,
-		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule that names the very host opens it", addr))
+		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule for that address opens it, or one for a name that the machine's hosts file gives it", addr.Addr()))
+}
+
+// DeniedNames returns the deny rules for one name each that hold at a port.
+// A connection that says no name may be for any of them, so where it goes is
+// compared with what they resolve to (DecideNameless).
+func (p Policy) DeniedNames(port uint16) []Rule {
+	var out []Rule
+	for _, rule := range p.Deny {
+		if rule.Host != "" && !rule.Wildcard && !rule.Addr.IsValid() && rule.deniesPort(port) {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// DecideNameless says whether a connection that names no host may go to any
+// of some addresses, as far as one of DeniedNames is concerned, which resolves
+// to found.
+func DecideNameless(d bailey.Decision, rule Rule, to, found []netip.Addr) bailey.Decision {
+	for _, a := range to {
+		if slices.Contains(found, a) {
+			return denied(ReasonDeniedByRule, rule.String(),
+				fmt.Sprintf("the deny rule %s refuses %s, which is an address of %s: the connection names no host", rule, a, rule.Host))
+		}
+	}
+	return d
+}
+
+// Unresolved is the decision about an allowed host whose addresses could not
+// be found, by the error of the look-up: it has none where that wraps
+// ErrNoAddress, and else nobody could say.
+func Unresolved(name, rule string, err error) bailey.Decision {
+	if errors.Is(err, ErrNoAddress) {
+		return denied(ReasonUnresolved, rule, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", name))
+	}
+	return denied(ReasonUnresolved, rule, fmt.Sprintf("%s is allowed, and the DNS of this machine failed to answer for it: no answer in time, or an error of its server; trying again may help", name))
 }
 
 func decideLiteral(p Policy, r Request) bailey.Decision {

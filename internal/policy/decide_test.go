@@ -1,8 +1,11 @@
 package policy_test
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -166,7 +169,7 @@ func TestDecideAddr(t *testing.T) {
 func TestDecideHostAddress(t *testing.T) {
 	t.Parallel()
 	own := netip.MustParseAddr("11.0.0.1")
-	listed := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "*.wild.test", "11.0.0.1:22")}
+	listed := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "allow.test:22", "*.wild.test", "11.0.0.1:22")}
 	for _, c := range []struct {
 		what   string
 		policy policy.Policy
@@ -183,8 +186,49 @@ func TestDecideHostAddress(t *testing.T) {
 		{"the very host, then a wildcard", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "a.wild.test", "*.wild.test")}, name("a.wild.test", 443), ""},
 		{"the very host at another port", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "*.wild.test", "a.wild.test:22")}, name("a.wild.test", 443), policy.ReasonHostAddress},
 	} {
-		if got := policy.DecideHostAddress(policy.Decide(c.policy, c.ask), own); got.Reason != c.reason {
+		decision := policy.Decide(c.policy, c.ask)
+		if got := policy.DecideHostAddress(c.policy, decision, netip.AddrPortFrom(own, c.ask.Port), true); got.Reason != c.reason {
 			t.Errorf("%s: %+v, want reason %q", c.what, got, c.reason)
+		}
+	}
+	// A name that the DNS gives the address, whoever owns it: only a rule for
+	// the address and port opens that.
+	for port, reason := range map[uint16]string{443: policy.ReasonHostAddress, 22: ""} {
+		decision := policy.Decide(listed, name("allow.test", port))
+		if got := policy.DecideHostAddress(listed, decision, netip.AddrPortFrom(own, port), false); got.Reason != reason {
+			t.Errorf("port %d of a name of the DNS: %+v, want reason %q", port, got, reason)
+		}
+	}
+}
+
+func TestPolicy_DeniedNames(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{Mode: bailey.NetOpen, Deny: rules(t, "a.test", "b.test:22", "*.wild.test", "11.0.0.66")}
+	for port, want := range map[uint16][]policy.Rule{22: rules(t, "a.test", "b.test:22"), 443: rules(t, "a.test")} {
+		if got := p.DeniedNames(port); !slices.Equal(got, want) {
+			t.Errorf("port %d: %v, want %v", port, got, want)
+		}
+	}
+	yes := policy.Decide(p, literal("11.0.0.10", 22))
+	to := []netip.Addr{netip.MustParseAddr("11.0.0.10")}
+	if got := policy.DecideNameless(yes, p.Deny[0], to, []netip.Addr{netip.MustParseAddr("11.0.0.9"), to[0]}); got.Reason != policy.ReasonDeniedByRule || got.Rule != "a.test" || got.Verdict == bailey.Allow {
+		t.Errorf("an address of a denied name: %+v", got)
+	}
+	if got := policy.DecideNameless(yes, p.Deny[0], to, []netip.Addr{netip.MustParseAddr("11.0.0.9")}); got.Verdict != bailey.Allow {
+		t.Errorf("another address: %+v", got)
+	}
+}
+
+func TestUnresolved(t *testing.T) {
+	t.Parallel()
+	none := policy.Unresolved("a.test", "a.test", fmt.Errorf("look up: %w", policy.ErrNoAddress))
+	failed := policy.Unresolved("a.test", "a.test", context.DeadlineExceeded)
+	if !strings.Contains(none.Detail, "finds no IPv4 address") || !strings.Contains(failed.Detail, "failed to answer") {
+		t.Errorf("%q, %q", none.Detail, failed.Detail)
+	}
+	for _, d := range []bailey.Decision{none, failed} {
+		if d.Verdict == bailey.Allow || d.Reason != policy.ReasonUnresolved || d.Rule != "a.test" {
+			t.Errorf("%+v", d)
 		}
 	}
 }
@@ -289,6 +333,10 @@ func TestAllowFlag(t *testing.T) {
 	ev := func(host, addr string, port uint16, reason string) bailey.Event {
 		return bailey.Event{Type: bailey.EventNetDecision, Verdict: "deny", Host: host, Address: addr, Port: port, Reason: reason}
 	}
+	over := func(protocol string, ev bailey.Event) bailey.Event {
+		ev.Protocol = protocol
+		return ev
+	}
 	for _, c := range []struct {
 		ev   bailey.Event
 		want string
@@ -297,7 +345,8 @@ func TestAllowFlag(t *testing.T) {
 		{ev("evil.test", "11.0.0.66", 443, policy.ReasonNotAllowed), "evil.test:443"},
 		{ev("evil.test", "", 22, policy.ReasonPortNotAllowed), "evil.test:22"},
 		{ev("", "11.0.0.66", 22, policy.ReasonNotAllowed), "11.0.0.66:22"},
-		{ev("", "11.0.0.66", 443, policy.ReasonNoName), "11.0.0.66:443"},
+		{over(policy.ProtocolTLS, ev("", "11.0.0.66", 443, policy.ReasonNoName)), "11.0.0.66:443"},
+		{over(policy.ProtocolHTTP, ev("", "11.0.0.66", 80, policy.ReasonNoName)), ""}, // a rule does not mend the request
 		{ev("", "2606:4700::1", 22, policy.ReasonUnknown), ""},
 		{ev("", "10.0.0.1", 22, policy.ReasonSpecialAddress), ""},
 		{ev("", "10.0.0.1", 22, policy.ReasonNotAllowed), ""},

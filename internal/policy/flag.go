@@ -17,7 +17,11 @@ func AllowFlag(ev bailey.Event) (flag string, ok bool) {
 	}
 	switch ev.Reason {
 	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonModeNone:
-	case ReasonNoName, ReasonUnknown: // a rule for the address helps, one for a name does not
+	case ReasonNoName: // plain HTTP wants a Host, whatever the rules
+		if ev.Host != "" || ev.Protocol != ProtocolTLS {
+			return "", false
+		}
+	case ReasonUnknown: // a rule for the address helps, one for a name does not
 		if ev.Host != "" {
 			return "", false
 		}

@@ -13,6 +13,10 @@ const (
 	maxLabel = 63
 )
 
+// ErrNoAddress says that a name has no IPv4 address, as opposed to nobody
+// having answered.
+var ErrNoAddress = errors.New("no such host")
+
 // ErrNotHostname is in the chain of every error of NormalizeName.
 var ErrNotHostname = errors.New("not a host name")
 

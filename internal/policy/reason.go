@@ -17,7 +17,7 @@ const (
 	ReasonBadRequest     = "bad-request"      // the HTTP request cannot be read in one way only
 	ReasonUnknown        = "unknown-protocol" // neither TLS nor HTTP, and no rule for the address
 	ReasonSilent         = "silent"           // it ended, or waited, without a word
-	ReasonUnresolved     = "unresolved"       // the name has no IPv4 address now
+	ReasonUnresolved     = "unresolved"       // the name has no IPv4 address now, or DNS failed
 	ReasonUpstream       = "upstream"         // the host did not answer
 	ReasonProxyItself    = "proxy-itself"     // the connection was made to bailey's own listener
 	ReasonTooMany        = "too-many"         // the sandbox's cap was reached

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	mdns "github.com/miekg/dns"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
@@ -393,19 +396,222 @@ func TestLiterals(t *testing.T) {
 	listed.untouched(private, metadata, "127.0.0.1", host, evil)
 }
 
-// The machine's own addresses are reached through a rule that names the very
-// host, and through nothing else.
+// The machine's own addresses are reached through a rule for the address, or
+// for a name that the machine itself gives to it, and through nothing else.
 func TestHostAddress(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, allow(t, "host.test", "*.wild.test"))
-	if got, err := l.get(allowed+":443", &tls.Config{ServerName: "host.test"}); err != nil || !strings.Contains(got, "hello from "+host) {
-		t.Errorf("named: %q, %v", got, err)
+	l := newLab(t, allow(t, "hosts.test", "host.test", "*.wild.test"), withHosts(host+" hosts.test\n"))
+	if got, err := l.get(allowed+":443", &tls.Config{ServerName: "hosts.test"}); err != nil || !strings.Contains(got, "hello from "+host) {
+		t.Errorf("named by the machine: %q, %v", got, err)
 	}
+	if _, err := l.get(allowed+":443", &tls.Config{ServerName: "host.test"}); !isReset(err) {
+		t.Errorf("named by the DNS: %v", err)
+	}
+	l.event("named by the DNS", func(ev bailey.Event) bool {
+		return ev.Host == "host.test" && ev.Reason == policy.ReasonHostAddress
+	})
 	if _, err := l.get(allowed+":443", &tls.Config{ServerName: "a.wild.test"}); !isReset(err) {
 		t.Errorf("by wildcard: %v", err)
 	}
-	if ev := l.denied(policy.ReasonHostAddress); ev.Host != "a.wild.test" {
+	l.event("by wildcard", func(ev bailey.Event) bool {
+		return ev.Host == "a.wild.test" && ev.Reason == policy.ReasonHostAddress
+	})
+	byAddress := newLab(t, allow(t, "host.test", host+":443"))
+	if got, err := byAddress.get(allowed+":443", &tls.Config{ServerName: "host.test"}); err != nil || !strings.Contains(got, "hello from "+host) {
+		t.Errorf("with a rule for the address: %q, %v", got, err)
+	}
+	if got, _ := byAddress.say(allowed+":80", "GET / HTTP/1.1\r\nHost: host.test\r\n\r\n"); !strings.Contains(got, "X-Bailey-Reason: host-address") {
+		t.Errorf("a rule for another port of the address: %q", got)
+	}
+}
+
+// What the kernel delivers to the machine itself is the machine's, also where
+// no link has the address: a range on the loopback link, a local route.
+func TestHostAddress_LocalRoutes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, policy.Policy{Mode: bailey.NetOpen})
+	l.web(l.hostSide, "0.0.0.0:8080", false)
+	dials := func(addr string) error {
+		return l.hostSide.do(func() error {
+			c, err := net.DialTimeout("tcp4", addr, 10*time.Second)
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
+		})
+	}
+	l.hostSide.must(t, func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		addr, err := netlink.ParseAddr("12.0.0.1/24")
+		if err != nil {
+			return err
+		}
+		_, local, err := net.ParseCIDR("13.0.0.0/24")
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.AddrAdd(lo, addr),
+			netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: local, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST}))
+	})
+	for addr, name := range map[string]string{"12.0.0.7": "own1.test", "13.0.0.7": "own2.test"} {
+		if err := dials(addr + ":8080"); err != nil {
+			t.Fatalf("twin: the machine does not answer on %s: %v", addr, err)
+		}
+		l.mu.Lock()
+		clear(l.seen)
+		l.mu.Unlock()
+		for what, c := range map[string][2]string{"by number": {addr, addr}, "by a name": {allowed, name}} {
+			if got, _ := l.say(c[0]+":8080", "GET / HTTP/1.1\r\nHost: "+c[1]+":8080\r\n\r\n"); !strings.Contains(got, "X-Bailey-Reason: host-address") {
+				t.Errorf("%s, %s: %q", addr, what, got)
+			}
+		}
+	}
+	if got, err := l.say(allowed+":8080", "GET / HTTP/1.1\r\nHost: allow.test:8080\r\nConnection: close\r\n\r\n"); err != nil || !strings.Contains(got, "hello from "+allowed) {
+		t.Errorf("twin: another machine: %q, %v", got, err)
+	}
+}
+
+// secondHello changes the name in every ClientHello of a client but the first.
+type secondHello struct {
+	net.Conn
+	name string
+	seen int
+}
+
+func (c *secondHello) Write(b []byte) (int, error) {
+	out := bytes.Clone(b)
+	for at := 0; at+6 <= len(out); at += 5 + u16(out[at+3:]) {
+		if out[at] == 0x16 && out[at+5] == 1 {
+			if c.seen++; c.seen > 1 {
+				copy(out[at:], bytes.Replace(out[at:], []byte("allow.test"), []byte(c.name), 1))
+			}
+		}
+	}
+	_, err := c.Conn.Write(out)
+	return len(b), err
+}
+
+// A020: the ClientHello that follows a HelloRetryRequest is held to the name
+// of the first.
+func TestTLS_HelloRetry(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "allow.test:9444"))
+	shake := func(name string) (string, int, error) {
+		c := &secondHello{Conn: l.dial("tcp4", allowed+":9444"), name: name}
+		s := tls.Client(c, &tls.Config{ServerName: "allow.test", RootCAs: l.ca.Pool()})
+		if err := s.Handshake(); err != nil {
+			return "", c.seen, err
+		}
+		b, err := io.ReadAll(s)
+		return string(b), c.seen, err
+	}
+	if got, hellos, err := shake("allow.test"); err != nil || hellos != 2 || !strings.Contains(got, "after a retry") {
+		t.Errorf("twin: %q after %d hellos, %v", got, hellos, err)
+	}
+	if got, hellos, err := shake("other.test"); hellos != 2 || !isReset(err) {
+		t.Errorf("another name: %q after %d hellos, %v", got, hellos, err)
+	}
+	if ev := l.denied(policy.ReasonNameMismatch); ev.Host != "allow.test" || ev.Protocol != "tls" || !strings.Contains(ev.Message, "other.test") {
 		t.Errorf("event %+v", ev)
+	}
+}
+
+// Deny rules for names hold for connections that say none: where our own DNS
+// gave the address for such a name, and where such a name resolves to.
+func TestDeny_Nameless(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{Mode: bailey.NetOpen, Deny: rules(t, "denied.test:22", "denied.test:443", "denied.test:80", "*.evil.test:22", "none.test")}
+	l := newLab(t, p)
+	l.rebind("x.evil.test", evil)
+	for _, name := range []string{"x.evil.test", "evil.test", "denied.test", "beside.test"} { // the latest pin is not the denied one
+		if got := answers(l.lookup("udp", "192.0.0.1:53", name, mdns.TypeA)); len(got) != 1 {
+			t.Fatalf("%s is %v", name, got)
+		}
+	}
+	for what, dest := range map[string]string{"by pin": evil + ":22", "by address": second + ":22"} {
+		if got, err := l.say(dest, "SSH-2.0-x\r\n"); !isReset(err) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+		h, _, _ := net.SplitHostPort(dest)
+		l.event(what, func(ev bailey.Event) bool {
+			return ev.Address == h && ev.Port == 22 && ev.Reason == policy.ReasonDeniedByRule
+		})
+	}
+	if _, err := l.get(second+":443", &tls.Config{}); !isReset(err) {
+		t.Errorf("TLS without a name: %v", err)
+	}
+	if got, _ := l.say(second+":80", "GET / HTTP/1.1\r\nHost: "+second+"\r\n\r\n"); !strings.Contains(got, "X-Bailey-Reason: denied-by-rule") {
+		t.Errorf("HTTP to the address: %q", got)
+	}
+	l.untouched(evil, second)
+	// Twins: the same address by another name, another port, another address.
+	if got, err := l.get(second+":443", &tls.Config{ServerName: "beside.test"}); err != nil || !strings.Contains(got, "hello from "+second) {
+		t.Errorf("a name that is not denied: %q, %v", got, err)
+	}
+	for what, dest := range map[string]string{"another port": second + ":7", "another address": allowed + ":7"} {
+		c := l.dial("tcp4", dest)
+		_, _ = io.WriteString(c, "\x00ping")
+		b := make([]byte, 5)
+		if _, err := io.ReadFull(c, b); err != nil || string(b) != "\x00ping" {
+			t.Errorf("%s: %q, %v", what, b, err)
+		}
+	}
+	// What cannot be resolved may be anywhere.
+	broken := newLab(t, policy.Policy{Mode: bailey.NetOpen, Deny: rules(t, "broken.test")})
+	if got, err := broken.say(allowed+":7", "\x00ping"); !isReset(err) {
+		t.Errorf("a denied name that DNS fails for: %q, %v", got, err)
+	}
+	broken.denied(policy.ReasonUnresolved)
+}
+
+// What a lenient server could take for a request does not pass as another
+// protocol on a port that a rule names: its Host would be nobody's business.
+func TestRaw_NoRequests(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "allow.test:7"))
+	l.lookup("udp", "192.0.0.1:53", "allow.test", mdns.TypeA)
+	const rest = "\r\nHost: evil.test\r\n\r\n"
+	for _, text := range []string{
+		"GET /\x01 HTTP/1.1" + rest, "\x0bGET / HTTP/1.1" + rest, "\x00GET / HTTP/1.1" + rest, "garbage\r\nGET / HTTP/1.1" + rest,
+		"GET /" + rest, "PROXY TCP4 1.2.3.4 11.0.0.10 1 7\r\nGET / HTTP/1.1" + rest, "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c............GET / HTTP/1.1" + rest,
+	} {
+		for _, cut := range []int{0, 3, len(text) - 20} {
+			c := l.dial("tcp4", allowed+":7")
+			_, _ = io.WriteString(c, text[:cut])
+			if cut > 0 {
+				time.Sleep(50 * time.Millisecond) // the client's own slowness is what is tested
+			}
+			_, refused := io.WriteString(c, text[cut:]) // takes the reset, if that was first
+			b, err := io.ReadAll(c)
+			if strings.Contains(string(b), "evil.test") || !isReset(errors.Join(refused, err)) && !strings.HasPrefix(string(b), "HTTP/1.1 400 ") {
+				t.Errorf("%q after %d bytes: %q, %v", text, cut, b, err)
+			}
+		}
+	}
+	if ev := l.denied(policy.ReasonBadRequest); ev.Port != 7 {
+		t.Errorf("event %+v", ev)
+	}
+	c := l.dial("tcp4", allowed+":7") // the twin is TestRaw_NamesByPin too
+	const hello = "SSH-2.0-x\r\nnot HTTP\r\n"
+	_, _ = io.WriteString(c, hello)
+	b := make([]byte, len(hello))
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != hello {
+		t.Errorf("twin: %q, %v", b, err)
+	}
+}
+
+// A look-up that nobody answers is not the name's fault.
+func TestUnresolved_SaysWhy(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "broken.test", "none.test"))
+	for name, want := range map[string]string{"broken.test": "failed to answer", "none.test": "finds no IPv4 address"} {
+		if got, _ := l.say(allowed+":80", "GET / HTTP/1.1\r\nHost: "+name+"\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
+		l.event(name, func(ev bailey.Event) bool { return ev.Host == name && strings.Contains(ev.Message, want) })
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// hostAddresses knows which addresses belong to this machine. They change
-// while a laptop moves, so the list is read again when it is old.
+// hostAddresses knows which addresses belong to this machine: those of its
+// links, and whatever else its kernel delivers to itself. They change while a
+// laptop moves, so the list is read again when it is old.
 type hostAddresses struct {
 	now func() time.Time
 
@@ -19,9 +20,19 @@ type hostAddresses struct {
 
 const hostAddressesAge = 2 * time.Second
 
-// has reports whether an address is this machine's. If the list cannot be
-// read every address is: the caller refuses those.
+// has reports whether an address is this machine's. If that cannot be found
+// out every address is: the caller refuses those.
 func (h *hostAddresses) has(a netip.Addr) bool {
+	if h.onLink(a) {
+		return true
+	}
+	toSelf, err := routesToSelf(a)
+	return toSelf || err != nil
+}
+
+// onLink reports whether an address is one of a link's, also of a link that
+// is down or in a routing table of its own.
+func (h *hostAddresses) onLink(a netip.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := h.now(); h.own == nil || now.Sub(h.read) > hostAddressesAge {

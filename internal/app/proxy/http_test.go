@@ -209,9 +209,85 @@ func TestHTTP_Rebuilt(t *testing.T) {
 		"0x5\r\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n",
 		"00000000000000005\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "\r\nhello\r\n",
 	} {
-		if got, _ := l.say(evil+":80", "POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk); strings.Contains(got, "HTTP/1.1 200") {
+		if got, _ := l.say(evil+":80", "POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "X-Bailey-Reason: bad-request") {
 			t.Errorf("chunk %q: %q", chunk, got)
 		}
+	}
+}
+
+// The target goes out byte by byte as it came in, or not at all.
+func TestHTTP_TargetAsWritten(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "allow.test"))
+	ask := func(method, target string) string {
+		got, _ := l.say(evil+":80", method+" "+target+" HTTP/1.1\r\nHost: allow.test\r\nConnection: close\r\n\r\n")
+		return got
+	}
+	for target, want := range map[string]string{
+		"/a%2Fb/{x}":                "/a%2Fb/{x}",
+		"/a%2fb":                    "/a%2fb",
+		"/%61|b^c`d<e>\"f":          "/%61|b^c`d<e>\"f",
+		"/../a/./b//c/":             "/../a/./b//c/",
+		"/a;b=1,2:3@4!$&'()*+~-._=": "/a;b=1,2:3@4!$&'()*+~-._=",
+		"//evil.test/x":             "//evil.test/x",
+		"//evil.test/a%2Fb":         "//evil.test/a%2Fb",
+		"/x?":                       "/x?",
+		"/x??a=%zz;b":               "/x??a=%zz;b",
+		"/?u=http://evil.test/":     "/?u=http://evil.test/",
+		"http://allow.test":         "/",
+		"http://allow.test?a=%2F":   "/?a=%2F",
+		"http://allow.test/a%2Fb?c": "/a%2Fb?c",
+		"http://allow.test//x/":     "//x/",
+	} {
+		before := len(l.requests())
+		got := ask("GET", target)
+		if now := l.requests(); len(now) != before+1 || now[before] != allowed+":80 GET allow.test "+want {
+			t.Errorf("%s: arrived %q; %.100q", target, now[before:], got)
+		}
+	}
+	// The host's to answer, and refused for others as any request is.
+	if got := ask("OPTIONS", "*"); !strings.HasPrefix(got, "HTTP/1.1 200") || l.requests()[len(l.requests())-1] != allowed+":80 OPTIONS allow.test *" {
+		t.Errorf("OPTIONS *: %.100q, %q", got, l.requests())
+	}
+	if got, _ := l.say(evil+":80", "OPTIONS * HTTP/1.1\r\nHost: evil.test\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") || !strings.Contains(got, "not-allowed") {
+		t.Errorf("OPTIONS * of another host: %q", got)
+	}
+	for _, target := range []string{"/%zz", "/a%", "/%2", "//a/{x}", "http://allow.test/%zz"} {
+		if got := ask("GET", target); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "X-Bailey-Reason: bad-request") {
+			t.Errorf("%s: %q", target, got)
+		}
+	}
+}
+
+// A client that ends its half after the request gets its answer.
+func TestHTTP_HalfClosed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, allow(t, "allow.test"))
+	for what, text := range map[string]string{
+		"1.0":       "GET /a HTTP/1.0\r\nHost: allow.test\r\n\r\n",
+		"1.1":       "GET /a HTTP/1.1\r\nHost: allow.test\r\n\r\n",
+		"body":      "POST /body HTTP/1.1\r\nHost: allow.test\r\nContent-Length: 5\r\n\r\nhello",
+		"chunks":    "POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"pipelined": "GET /a HTTP/1.1\r\nHost: allow.test\r\n\r\nGET /b HTTP/1.1\r\nHost: allow.test\r\n\r\n",
+	} {
+		c := l.dial("tcp4", evil+":80")
+		_, _ = io.WriteString(c, text)
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		b, err := io.ReadAll(c)
+		if want := strings.Count(text, "HTTP/1."); err != nil || strings.Count(string(b), " 200 OK\r\n") != want {
+			t.Errorf("%s: %q, %v; want %d answers", what, b, err, want)
+		}
+	}
+	// A request that ends in its body is not whole, and none is made of it.
+	c := l.dial("tcp4", evil+":80")
+	_, _ = io.WriteString(c, "POST /body HTTP/1.1\r\nHost: allow.test\r\nContent-Length: 9\r\n\r\nhello")
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	if b, _ := io.ReadAll(c); strings.Contains(string(b), " 200 OK") {
+		t.Errorf("half a body: %q", b)
 	}
 }
 

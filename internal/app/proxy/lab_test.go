@@ -131,6 +131,7 @@ func newLab(t *testing.T, p policy.Policy, opts ...option) *lab {
 			"allow.test": {allowed}, "other.test": {allowed}, "evil.test": {evil}, "private.test": {private},
 			"meta.test": {metadata}, "mixed.test": {allowed, "127.0.0.1"}, "mixed2.test": {"127.0.0.1", allowed},
 			"loop.test": {"127.0.0.1"}, "zero.test": {"0.0.0.0"}, "host.test": {host}, "a.wild.test": {host},
+			"denied.test": {second}, "beside.test": {second}, "own1.test": {"12.0.0.7"}, "own2.test": {"13.0.0.7"},
 			"cname.test": {"=evil.test"}, "cnamepriv.test": {"=private.test"}, "two.test": {"11.0.0.99", second},
 		},
 	}
@@ -207,6 +208,7 @@ func (l *lab) startWorld() {
 			_, _ = io.WriteString(c, "SSH-2.0-banner-of-"+a+"\r\n")
 			_, _ = io.Copy(c, c)
 		})
+		l.retrying(a + ":9444")
 		l.serve(l.world, a+":7", func(c net.Conn) { _, _ = io.Copy(c, c) })
 	}
 	for _, a := range []string{"127.0.0.1", host} {
@@ -267,6 +269,9 @@ func (l *lab) web(s *space, addr string, secure bool) {
 	srv := &http.Server{
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0), // attacks make noise
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is noted like the others
+
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			l.note(fmt.Sprintf("%s %s %s %s", addr, r.Method, r.Host, r.RequestURI))
 			l.page(w, r, addr)
@@ -279,6 +284,20 @@ func (l *lab) web(s *space, addr string, secure bool) {
 		return
 	}
 	go func() { _ = srv.Serve(ln) }()
+}
+
+// retrying is a TLS server that asks every client for another ClientHello.
+func (l *lab) retrying(addr string) {
+	l.t.Helper()
+	config := l.ca.ServerConfig("http/1.1")
+	config.CurvePreferences = []tls.CurveID{tls.CurveP384} // of which no client sends a key at first
+	l.serve(l.world, addr, func(c net.Conn) {
+		s := tls.Server(c, config)
+		if s.Handshake() == nil {
+			_, _ = io.WriteString(s, "hello from "+addr+" after a retry")
+			_ = s.Close()
+		}
+	})
 }
 
 // page answers a request of the world's web servers.
@@ -340,6 +359,12 @@ func (l *lab) dns() {
 		name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 		l.asked = append(l.asked, name+" "+mdns.TypeToString[q.Qtype])
 		l.change.Broadcast()
+		if name == "broken.test" {
+			l.mu.Unlock()
+			m.Rcode = mdns.RcodeServerFailure
+			_ = w.WriteMsg(m)
+			return
+		}
 		if name == "hang.test" {
 			l.mu.Unlock()
 			return

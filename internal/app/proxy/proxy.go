@@ -83,6 +83,9 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	return serveListeners(ctx, settings, j, listeners, fds.peer)
 }
 
+// hostsFile is the machine's own word about names (hosts(5)).
+const hostsFile = "/etc/hosts"
+
 // confine takes away what the role does not need, before the first hostile
 // byte. Reading is left for what the resolver reads again and again.
 func confine(j *journal) error {
@@ -90,7 +93,7 @@ func confine(j *journal) error {
 		j.say(bailey.EventWarning, "this kernel has no Landlock: the proxy runs without that layer (enable it with lsm=landlock,… at boot)")
 		return nil
 	}
-	files := []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/mdns.allow"}
+	files := []string{"/etc/resolv.conf", hostsFile, "/etc/nsswitch.conf", "/etc/mdns.allow"}
 	folders := landlock.Targets(files)
 	if os.Geteuid() != 0 {
 		// A resolv.conf that is a plain file gets replaced by a new one when
@@ -119,7 +122,7 @@ func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpas
 	})
 	way := egress.New(egress.Config{
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
-		OriginalDst: origdst.Of, HostAddress: own.has,
+		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Group is the group of one sandbox, found by Find. Not for use by several
@@ -23,6 +25,7 @@ type Group struct {
 	missing map[string]string // limit → why it is not enforced
 	partial map[string]string // limit → what its enforcement lacks
 	makeDir func(string) error
+	held    []*os.File // the folders, locked against a sweep until this process ends
 }
 
 func (g *Group) add(dir string, limits ...limit) {
@@ -129,7 +132,14 @@ func (g *Group) mkdir(p part) error {
 		err := g.makeDir(p.dir)
 		switch {
 		case err == nil:
-			return nil
+			f, err := hold(p.dir)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if f != nil {
+				g.held = append(g.held, f)
+			}
+			return err
 		case errors.Is(err, fs.ErrExist):
 			return fmt.Errorf("%w: %s", ErrExists, p.dir)
 		case !errors.Is(err, fs.ErrNotExist):
@@ -249,7 +259,14 @@ func field(text, name string) (int64, error) {
 func (g *Group) Kill() error { return g.Place().Kill() }
 
 // Remove removes the group; see Place.Remove.
-func (g *Group) Remove() error { return g.Place().Remove() }
+func (g *Group) Remove() error {
+	err := g.Place().Remove()
+	for _, f := range g.held {
+		_ = f.Close() // read only
+	}
+	g.held = nil
+	return err
+}
 
 // write writes a file of a group; it never creates one.
 func write(dir, name, value string) error {
@@ -272,21 +289,55 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// settled is how old an empty group must be before it is taken for one that
-// nobody will use: its starter and its watchdog were killed together.
-const settled = 10 * time.Minute
-
-// sweep removes what such starters left in a folder of groups. The kernel
-// keeps those that hold a process.
+// sweep removes the empty groups in a folder that nobody holds: their starter
+// and its watchdog were killed together. The age of a group would not tell: a
+// folder's time there is that of the kernel's last look at it.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || path.Base(dir) != parent {
 		return
 	}
 	for _, e := range entries {
-		fi, err := e.Info()
-		if err == nil && e.IsDir() && time.Since(fi.ModTime()) > settled { //nolint:forbidigo // compared with a file's time
-			_ = os.Remove(path.Join(dir, e.Name())) // fails where it is in use
+		if e.IsDir() {
+			sweepOne(path.Join(dir, e.Name()))
 		}
 	}
+}
+
+func sweepOne(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }() // read only
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		_ = unix.Rmdir(dir) // fails where processes are in it
+	}
+}
+
+// holdTries bounds the wait for one that sweeps. Who locks a group for longer
+// is none of bailey's, and is not to weaken a limit: then the group goes without.
+const holdTries = 100
+
+// hold keeps others from sweeping a group away before processes are in it, as
+// long as this process lives. It returns fs.ErrNotExist if one was faster.
+func hold(dir string) (*os.File, error) {
+	for range holdTries {
+		f, err := os.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("hold cgroup: %w", err)
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil && isThere(f, dir) {
+			return f, nil
+		}
+		_ = f.Close() // it is being swept
+		<-time.After(pause)
+	}
+	return nil, nil //nolint:nilnil // there is none, and it is no failure
+}
+
+func isThere(f *os.File, dir string) bool {
+	held, err := f.Stat()
+	named, err2 := os.Stat(dir)
+	return err == nil && err2 == nil && os.SameFile(held, named)
 }

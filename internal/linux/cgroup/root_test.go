@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -242,6 +243,24 @@ func TestGroup_IDIsTaken(t *testing.T) {
 	}
 	if _, err := os.Stat(a.Place().Dirs[0]); err != nil {
 		t.Errorf("the first group suffered: %v", err)
+	}
+}
+
+// TestCreate_SweepsWhatNobodyHolds: what a starter and its watchdog left that
+// were killed together goes with the next start, and what is in use stays.
+func TestCreate_SweepsWhatNobodyHolds(t *testing.T) {
+	t.Parallel()
+	used := create(t, cgroup.Limits{Tasks: 10}) // empty, and held by this process
+	left := filepath.Join(filepath.Dir(used.Place().Dirs[0]), string(bailey.NewSandboxID()))
+	if err := os.Mkdir(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	create(t, cgroup.Limits{Tasks: 10})
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", left, err)
+	}
+	if _, err := os.Stat(used.Place().Dirs[0]); err != nil {
+		t.Errorf("a group in use was swept: %v", err)
 	}
 }
 

@@ -1,0 +1,181 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// screen watches the first bytes of a joined connection, in both directions at
+// once, and passes them on. When it returns nil the rest is passed on unread;
+// an error that is a *refusedError ends the connection and is its reason.
+type screen interface {
+	fromClient(l *leg) error
+	fromServer(l *leg) error
+}
+
+// refusedError is why a screen ends a connection.
+type refusedError struct{ reason, detail string }
+
+func (r *refusedError) Error() string { return r.detail }
+
+// leg is one direction of a joined connection.
+type leg struct {
+	r        *relay
+	dst, src *net.TCPConn
+	count    *atomic.Int64
+	early    []byte // read from src before the two were joined
+	buf      [16 << 10]byte
+}
+
+// read returns what comes next, at least one byte or an error. The bytes are
+// good until the next call. It goes on while the other direction is in use.
+func (l *leg) read() ([]byte, error) {
+	for {
+		_ = l.src.SetReadDeadline(l.r.now().Add(l.r.idle / 2))
+		n, err := l.src.Read(l.buf[:])
+		switch {
+		case n > 0:
+			return l.buf[:n], nil
+		case !errors.Is(err, os.ErrDeadlineExceeded) || l.r.isIdle():
+			return nil, err
+		}
+	}
+}
+
+// pass hands bytes on.
+func (l *leg) pass(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	now := l.r.now()
+	l.r.last.Store(now.UnixNano())
+	_ = l.dst.SetWriteDeadline(now.Add(l.r.idle))
+	n, err := l.dst.Write(b)
+	l.count.Add(int64(n))
+	return err
+}
+
+// passEarly hands on what was read before.
+func (l *leg) passEarly() error {
+	b := l.early
+	l.early = nil
+	return l.pass(b)
+}
+
+// unscreened is for connections that need no watching.
+type unscreened struct{}
+
+func (unscreened) fromClient(l *leg) error { return l.passEarly() }
+func (unscreened) fromServer(*leg) error   { return nil }
+
+// requestScreen keeps requests of HTTP out of connections that are passed on
+// as some other protocol, in which nobody looks at their Host. A server may be
+// lenient: skip what stands before a request, on its line or on lines of its
+// own. So every line counts, in as many bytes as a server may read for the
+// head of a request. The same goes for what would have told the server, before
+// the protocol proper, another address or name (the PROXY protocol).
+//
+// A server that speaks first speaks no HTTP, and what is said to it is not
+// screened: a mail may hold a request.
+type requestScreen struct {
+	seen []byte // from the client
+	line int    // where in seen the line begins that has not ended yet
+}
+
+func (s *requestScreen) fromServer(*leg) error { return nil }
+
+// fromClient passes on what judge lets through. What is early was judged.
+func (s *requestScreen) fromClient(l *leg) error {
+	if err := l.passEarly(); err != nil {
+		return err
+	}
+	for len(s.seen) < maxHead {
+		b, err := l.read()
+		if err != nil {
+			return err
+		}
+		if err := s.judge(b); err != nil {
+			return err
+		}
+		if err := l.pass(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge looks at the next bytes of the client, before they are passed on.
+func (s *requestScreen) judge(b []byte) error {
+	s.seen = append(s.seen, b...)
+	if isPreamble(s.seen) {
+		return &refusedError{policy.ReasonBadRequest, "the connection begins with a PROXY protocol header, which may tell the host another address or name"}
+	}
+	if len(s.seen) > 0 && s.seen[0] == tlsHandshake {
+		return &refusedError{policy.ReasonBadTLS, "the TLS ClientHello came too late to be read"}
+	}
+	for {
+		end := bytes.IndexAny(s.seen[s.line:], "\r\n")
+		if end < 0 {
+			return nil
+		}
+		if isRequestLine(s.seen[s.line : s.line+end]) {
+			return &refusedError{policy.ReasonBadRequest, "a line of the connection can be read as an HTTP request, and what stands before it is none"}
+		}
+		s.line += end + 1
+	}
+}
+
+// isPreamble reports whether a connection begins with a PROXY protocol header
+// (haproxy.org, proxy-protocol.txt §2.1 and §2.2).
+func isPreamble(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("PROXY ")) || bytes.HasPrefix(b, []byte("\r\n\r\n\x00\r\nQUIT\n"))
+}
+
+// isRequestLine reports whether a lenient server could take a line, without
+// its end, for that of a request: several words of which the last is a
+// version, or a method and a path for the first or second word. Words are what
+// stands between bytes that are no printable ASCII.
+func isRequestLine(line []byte) bool {
+	words := bytes.FieldsFunc(line, func(c rune) bool { return c <= ' ' || c >= 0x7f })
+	if n := len(words); n > 1 && isVersion(words[n-1]) {
+		return true
+	}
+	for i := range min(2, len(words)-1) { // further on it is text that speaks of a request
+		if isMethod(string(words[i])) && isPath(string(words[i+1])) {
+			return true
+		}
+	}
+	return false
+}
+
+func isVersion(word []byte) bool {
+	return len(word) > 5 && bytes.EqualFold(word[:5], []byte("HTTP/")) && '0' <= word[5] && word[5] <= '9'
+}
+
+// isMethod knows those that servers answer without a version (HTTP/0.9) or
+// with something after it. They are case-sensitive (RFC 9110 §9.1): "get /x" is
+// memcached's.
+func isMethod(word string) bool {
+	switch word {
+	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE":
+		return true
+	}
+	return false
+}
+
+// isPath also knows what is a path to HTTP alone: "DELETE /* all */" is SQL.
+func isPath(word string) bool {
+	return strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "/*") || len(word) > 7 && strings.EqualFold(word[:7], "http://")
+}
+
+// refused returns the reason that a screen gave, or nil.
+func refused(err error) *refusedError {
+	r, _ := errors.AsType[*refusedError](err)
+	return r
+}
