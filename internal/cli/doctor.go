@@ -13,6 +13,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
+	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/doctor"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
@@ -173,7 +174,7 @@ func (a *app) tellPosture(name string) ([]byte, error) {
 }
 
 func tempWorkspace() (string, func() error, error) {
-	dir, err := os.MkdirTemp("", "bailey-doctor-")
+	dir, err := os.MkdirTemp(config.TempDir(config.Environment()), "bailey-doctor-")
 	if err != nil {
 		return "", nil, err
 	}

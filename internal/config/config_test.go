@@ -175,8 +175,10 @@ func TestFindDirs(t *testing.T) {
 	if got := config.FindDirs(vars(map[string]string{"XDG_RUNTIME_DIR": "/r"}), 4242, "/h").Runtime; got != "/r/bailey" {
 		t.Error(got)
 	}
-	if got := config.FindDirs(vars(nil), 4242, "/h").Runtime; got != filepath.Join(os.TempDir(), "bailey-4242") {
-		t.Error(got)
+	for tmp, want := range map[string]string{"": "/tmp/bailey-4242", "/t": "/t/bailey-4242", "tmp": "/tmp/bailey-4242", "./tmp": "/tmp/bailey-4242"} {
+		if got := config.FindDirs(vars(map[string]string{"TMPDIR": tmp, "XDG_RUNTIME_DIR": "run"}), 4242, "/h").Runtime; got != want {
+			t.Errorf("TMPDIR=%s: %s, want %s", tmp, got, want)
+		}
 	}
 }
 

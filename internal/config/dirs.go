@@ -60,7 +60,17 @@ func runtimeDir(env Lookup, uid int) string {
 	if fi, err := os.Stat(run); err == nil && fi.IsDir() {
 		return filepath.Join(run, "bailey")
 	}
-	return filepath.Join(os.TempDir(), "bailey-"+strconv.Itoa(uid))
+	return filepath.Join(TempDir(env), "bailey-"+strconv.Itoa(uid))
+}
+
+// TempDir is the folder for temporary files. A relative TMPDIR is ignored as a
+// relative XDG folder is: it names another place in each folder, and one of
+// them is a workspace.
+func TempDir(env Lookup) string {
+	if v := env.Get("TMPDIR"); filepath.IsAbs(v) {
+		return v
+	}
+	return "/tmp"
 }
 
 // ExpandEnv turns the values of --env into NAME=VALUE pairs: "NAME=VALUE" as

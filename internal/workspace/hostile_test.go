@@ -227,3 +227,40 @@ func replace(t *testing.T, path string) {
 	}
 	link(t, path+".real", path)
 }
+
+// TestOpen_NamesACommonDir: what a sandbox left of which nobody lived to take
+// it away is named before the next one starts.
+func TestOpen_NamesACommonDir(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, t.TempDir())
+	if w := open(t, dir); len(w.Notes) != 0 {
+		t.Errorf("a plain repository: %q", w.Notes)
+	}
+	left := filepath.Join(dir, ".git", "commondir")
+	if err := os.WriteFile(left, []byte("../evil\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w := open(t, dir); len(w.Notes) != 1 || !strings.Contains(w.Notes[0], left) {
+		t.Errorf("notes: %q", w.Notes)
+	}
+}
+
+// TestOpen_OwnFolderNamedRelatively: it is guarded all the same.
+func TestOpen_OwnFolderNamedRelatively(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for own, fine := range map[string]bool{filepath.Join(dir, "run"): false, filepath.Join(dir, "..", "elsewhere"): true} {
+		rel, err := filepath.Rel(here, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := workspace.Request{Dir: dir, UID: os.Getuid(), Home: "/nonexistent", Passwd: "/dev/null", Own: []string{rel}, ReadOnly: false}
+		if _, err := workspace.Open(r); (err == nil) != fine {
+			t.Errorf("%s: %v", rel, err)
+		}
+	}
+}

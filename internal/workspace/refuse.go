@@ -143,12 +143,17 @@ func (r Request) homes() []string {
 	return homes
 }
 
-// spellings returns a path as given and without links, if it exists.
+// spellings returns a path as given and without links, if it exists. A relative
+// one is what it names from the current folder.
 func spellings(path string) []string {
-	if !filepath.IsAbs(path) {
+	if path == "" {
 		return nil
 	}
-	list := []string{filepath.Clean(path)}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil
+	}
+	list := []string{path}
 	if real, err := filepath.EvalSymlinks(path); err == nil && real != list[0] {
 		list = append(list, real)
 	}

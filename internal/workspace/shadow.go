@@ -68,11 +68,21 @@ func (g *guarded) commands(worktree string) error {
 	if err := g.file("commondir"); err != nil {
 		return err
 	}
+	g.warnOfCommonDir()
 	if err := g.ownHooks(worktree); err != nil {
 		return err
 	}
 	g.watchHooks(g.path, worktree)
 	return nil
+}
+
+// warnOfCommonDir: git makes that file in the admin folders of linked work
+// trees alone, and follows it in any. In a repository's own folder somebody
+// left it, perhaps a sandbox that was killed together with its watchdog.
+func (g *guarded) warnOfCommonDir() {
+	if path := filepath.Join(g.path, "commondir"); g.copied(path) {
+		g.note("%s has git take hooks and configuration from elsewhere, on the host too, and git makes no such file there: look at it, and remove it", path)
+	}
 }
 
 // ownHooks makes the private copy of a folder of hooks that the configuration
