@@ -92,6 +92,9 @@ func Path(dir, name string) string { return filepath.Join(dir, name+suffix) }
 
 // Listen claims the name. A socket whose holder is gone is taken over.
 func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
+	if err := checkPath(Path(dir, name)); err != nil {
+		return nil, err
+	}
 	if err := prepare(dir, uid); err != nil {
 		return nil, err
 	}

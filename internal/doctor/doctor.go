@@ -157,6 +157,9 @@ func (d *Doctor) userNamespaces() Row {
 	if what, fix := d.switches().Kernel(); what != "" {
 		return Row{Status: Missing, Detail: what, Fix: fix}
 	}
+	if lacks := userns.Lacks(); d.cfg.UID == 0 && len(lacks) > 0 {
+		return Row{Status: Missing, Detail: "this root has not " + strings.Join(lacks, ", "), Fix: "start bailey with them (docker run --cap-add), or as an ordinary user"}
+	}
 	if err := userns.Try(); err != nil {
 		fix := "see the row apparmor; in a container, allow the system calls clone and unshare to make user namespaces"
 		return Row{Status: Missing, Detail: err.Error(), Fix: fix}

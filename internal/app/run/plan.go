@@ -193,9 +193,7 @@ func dcache() int {
 	return min(n, mostDcache)
 }
 
-// umask returns the caller's; it is the caller's files that are made.
-func umask() uint16 {
-	old := unix.Umask(0o077)
-	unix.Umask(old)
-	return uint16(old & 0o777)
-}
+// umask returns the caller's, which the command gets: it is the caller's files
+// that are made. What bailey makes from here on, its runtime folder and what is
+// in it, is private to the user and open to them, whatever the caller's mask.
+func umask() uint16 { return uint16(unix.Umask(0o077)) }

@@ -126,6 +126,9 @@ func (u *running) untilStopped(ctx context.Context) context.Context {
 // the helper and its namespaces need none: they end with this process. So the
 // watchdog and the cgroup can be made while the helper is at work.
 func (u *running) acquire(ctx context.Context) error {
+	if err := u.host.Helper.Err(); err != nil {
+		return err // else the proxy would say something of its own
+	}
 	if err := u.startProxy(); err != nil {
 		return starting("proxy", err)
 	}

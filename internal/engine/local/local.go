@@ -83,6 +83,7 @@ func Launch(caller Caller) *Pending {
 	if err != nil {
 		return &Pending{ID: bailey.NewSandboxID(), caller: caller, err: startError(caller, err)}
 	}
+	err = hindrance(caller.UID)
 	control := os.NewFile(uintptr(h.Control), "control")
 	sb := &Sandbox{
 		Wire: os.NewFile(uintptr(h.Wire), "wire"), Pid: h.Process.Pid,
@@ -92,8 +93,11 @@ func Launch(caller Caller) *Pending {
 		_, _ = h.Process.Wait()
 		close(sb.exited)
 	}()
-	return &Pending{ID: h.ID, caller: caller, sb: sb, helper: h}
+	return &Pending{ID: h.ID, caller: caller, sb: sb, helper: h, err: err}
 }
+
+// Err is why Start would fail, as far as that is known before.
+func (p *Pending) Err() error { return p.err }
 
 // Abandon ends a helper that is not going to be used. It does nothing after a
 // Start.
@@ -200,26 +204,47 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.Fil
 }
 
 func startError(caller Caller, err error) error {
-	what, fix := userns.Switches{UID: caller.UID}.Restriction()
-	if what == "" {
-		fix = "see bailey doctor"
-		if errors.Is(err, syscall.EACCES) {
-			fix = "the bailey binary must be executable for other users: chmod 755"
-		}
-		return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace", err, fix)
+	if why := hindrance(caller.UID); why != nil {
+		return why
 	}
-	return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace: "+what, err, fix)
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = errno // of a path in /proc that says nothing
+	}
+	what, fix := userns.Switches{UID: caller.UID}.Restriction()
+	if what != "" {
+		return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace: "+what, err, fix)
+	}
+	return bailey.WrapError(bailey.Unsupported, "make the sandbox's user namespace", err, startFix(err))
+}
+
+// startFix is what mends a user namespace that the kernel refuses for a reason
+// that no switch tells (clone(2), user_namespaces(7)).
+func startFix(err error) string {
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return "the bailey binary must be executable for other users: chmod 755"
+	case errors.Is(err, syscall.EROFS):
+		return "/proc is read-only here, and the namespace's ids are written there: mount it writable (docker run --security-opt systempaths=unconfined)"
+	case errors.Is(err, syscall.EPERM):
+		return "in a chroot the kernel allows none: enter the folder with pivot_root instead, or use a container whose seccomp filter allows clone and unshare"
+	case errors.Is(err, syscall.EAGAIN):
+		return "there are too many processes (ulimit -u)"
+	case errors.Is(err, syscall.ENOSPC):
+		return "there are too many user namespaces (sysctl user.max_user_namespaces)"
+	}
+	return "see bailey doctor"
 }
 
 // begin tells the helper what to make, puts it under its limits meanwhile, and
 // waits until it says that gVisor runs.
 func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *handoff.Settings, files []*os.File) error {
-	if err := handoff.WriteSettings(sb.control, s, files); err != nil {
-		return bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
-	}
 	said := make(chan said, 4) // more than a helper says
 	sb.heard = make(chan struct{})
 	go sb.listen(said)
+	if err := handoff.WriteSettings(sb.control, s, files); err != nil {
+		err = bailey.WrapError(bailey.Unsupported, "the sandbox's helper is gone", err, "see bailey doctor")
+		return sb.cause(err, said) //nolint:contextcheck // it looks at what was said already
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		bailey.NewError(bailey.Unavailable, fmt.Sprintf("the sandbox did not start within %v", startTimeout), "see bailey doctor"))
 	defer cancel()

@@ -54,6 +54,30 @@ func Keep(mask uint64) error {
 	return capset(mask & have)
 }
 
+// Lacks names what a root caller's sandbox cannot be made without and the
+// calling process has not: SETUID and SETGID map ids that are not its own,
+// SETFCAP maps the id 0 for a mount (user_namespaces(7)), SETPCAP gives up what
+// is not needed, SYS_ADMIN opens the mounts.
+func Lacks() []string {
+	have, err := permitted()
+	if err != nil {
+		return nil // then they are missed where they are needed
+	}
+	var list []string
+	for _, c := range []struct {
+		name string
+		bit  uint
+	}{
+		{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETFCAP", unix.CAP_SETFCAP},
+		{"CAP_SETPCAP", unix.CAP_SETPCAP}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
+	} {
+		if have&(1<<c.bit) == 0 {
+			list = append(list, c.name)
+		}
+	}
+	return list
+}
+
 // permitted is the set of the calling thread, which every thread of a process
 // that has changed nothing yet has too.
 func permitted() (uint64, error) {
