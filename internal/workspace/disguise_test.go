@@ -29,11 +29,11 @@ func TestRevert_SaysWhatItDidNotLookAt(t *testing.T) {
 	}
 	const folders = 25_001 // each counts for the look and for its entry
 	for i := range folders {
-		if err := os.MkdirAll(fmt.Sprintf("%s/.git/logs/%d/%d", dir, i/500, i), 0o755); err != nil {
+		if err := os.MkdirAll(fmt.Sprintf("%s/.git/fill/%d/%d", dir, i/500, i), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := []string{".git: holds too much: not all of it was checked for links"}
+	want := []string{".git: holds too much: not all of it was checked; do not use git here before you have looked for links"}
 	if diff := cmp.Diff(want, say(workspace.Revert(w.Guard, since), dir)); diff != "" {
 		t.Error(diff)
 	}

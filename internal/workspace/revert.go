@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,17 +20,15 @@ import (
 type Finding struct {
 	Path string `json:"path"` // of the host
 	What string `json:"what"` // half a sentence
+
+	// Open says that nothing was done about it: it is there still, or what is
+	// there was not looked at.
+	Open bool `json:"open,omitempty"`
 }
 
 // asideSuffix is put behind the name of what may not stay. Nothing reads a
 // path of that name.
 const asideSuffix = ".set-aside"
-
-// Limits of the search for links in a git folder.
-const (
-	maxSwept      = 50_000
-	maxSweptDepth = 12
-)
 
 // clockSlack is how much older than the wall clock a file system's time stamp
 // may be: it is taken at the last tick (CONFIG_HZ, at least 100).
@@ -80,11 +79,17 @@ func Revert(g Guard, since time.Time) []Finding {
 // Revert undoes what a sandbox may not leave behind, and says what it was.
 //
 // What was not there at the start (Guard.Absent) is set aside under another
-// name beside it, not removed: the user may have made it meanwhile. Symbolic
-// links that were made in a guarded git folder since the start are removed. No
-// link is followed; a git folder that is not at its place any more is set
-// right where it is now, and reported. The sandbox must have ended.
+// name beside it, not removed: the user may have made it meanwhile. So is an
+// index that names what git would never have put there, a git folder within a
+// git folder, the .git of a submodule that was made during the run, and data
+// that would have git run something or write elsewhere. Symbolic links that
+// were made in a guarded git folder since the start are removed, and what they
+// held is kept in a note. No link is followed; a git folder that is not at its
+// place any more is set right where it is now, and reported. What could not be
+// done, or not be looked at, is a Finding that is Open. The sandbox must have
+// ended.
 func (h *Held) Revert(since time.Time) []Finding {
+	since = since.Add(-clockSlack)
 	var found []Finding
 	for _, path := range h.guard.Absent {
 		if f, ok := h.setAside(path); ok {
@@ -95,19 +100,22 @@ func (h *Held) Revert(since time.Time) []Finding {
 	for _, path := range slices.Concat(h.guard.GitDirs, h.guard.Parts) {
 		dir := h.dirs[path]
 		if dir == nil {
-			found = append(found, finding(path, "is gone or a link: look at it before you use git here"))
+			found = append(found, open(path, "is gone or a link: do not use git here before you have looked at it"))
 			continue
 		}
 		now := place(dir, path)
 		if now != path {
-			found = append(found, finding(path, "was moved; it is now "+now))
+			found = append(found, open(path, "was moved; it is now "+now))
 		}
 		s := sweeper{
-			dir: dir, path: now, since: since.Add(-clockSlack), left: left, found: nil,
+			dir: dir, path: now, since: since, left: left, found: nil, links: nil,
 			was: path, others: h.guard.GitDirs, part: slices.Contains(h.guard.Parts, path), short: false,
 		}
 		s.run()
 		found, left = append(found, s.found...), s.left
+		if !s.part {
+			found = append(found, h.index(dir, now, since)...)
+		}
 	}
 	return found
 }
@@ -121,7 +129,14 @@ func place(dir *os.File, was string) string {
 	return now
 }
 
-func finding(path, what string) Finding { return Finding{Path: clean(path), What: clean(what)} }
+func finding(path, what string) Finding {
+	return Finding{Path: clean(path), What: clean(what), Open: false}
+}
+
+// open is a finding that nothing was done about.
+func open(path, what string) Finding {
+	return Finding{Path: clean(path), What: clean(what), Open: true}
+}
 
 func (h *Held) setAside(path string) (Finding, bool) {
 	dir := h.dirs[filepath.Dir(path)]
@@ -132,129 +147,56 @@ func (h *Held) setAside(path string) (Finding, bool) {
 			return Finding{}, false
 		}
 		if err != nil {
-			return finding(path, "may be there, behind a link: look at it before you use git here"), true
+			return open(path, "may be there, behind a link: do not use git here before you have looked at it"), true
 		}
 		defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	}
 	return rename(dir, path)
 }
 
+// Split tells findings about which something was done from open ones.
+func Split(found []Finding) (done, left []Finding) {
+	for _, f := range found {
+		if f.Open {
+			left = append(left, f)
+			continue
+		}
+		done = append(done, f)
+	}
+	return done, left
+}
+
+// rename sets aside what has the name of path in dir, if there is something.
 func rename(dir *os.File, path string) (Finding, bool) {
-	name := filepath.Base(path)
-	for i := range 100 {
-		to := name + asideSuffix
-		if i > 0 {
+	to, err := aside(dir, filepath.Base(path), "")
+	switch {
+	case err == nil:
+		return finding(path, "was made during the run; it is now "+to), true
+	case errors.Is(err, fs.ErrNotExist):
+		return Finding{}, false
+	}
+	return open(path, "was made during the run and could not be set aside: do not use git here before you have removed it"), true
+}
+
+// aside moves what is at rel below dir into the folder into, under its name
+// and asideSuffix, and returns where it is now, relative to dir. A sandbox may
+// have taken those names: then it is one that could not be foreseen.
+func aside(dir *os.File, rel, into string) (string, error) {
+	const counted = 10
+	name := filepath.Join(into, filepath.Base(rel)+asideSuffix)
+	for i := range counted + 1 {
+		to := name
+		switch {
+		case i == counted:
+			to += "-" + rand.Text()
+		case i > 0:
 			to += "-" + strconv.Itoa(i)
 		}
-		err := beneath.Rename(dir, name, to)
-		switch {
-		case err == nil:
-			return finding(path, "was made during the run; it is now "+to), true
-		case errors.Is(err, fs.ErrNotExist):
-			return Finding{}, false
-		case !errors.Is(err, fs.ErrExist):
-			return finding(path, "was made during the run and could not be set aside"), true
+		if err := beneath.Move(dir, rel, to); !errors.Is(err, fs.ErrExist) {
+			return to, err
 		}
 	}
-	return finding(path, "was made during the run; remove it, and the older ones beside it"), true
-}
-
-// sweeper removes fresh links from one git folder.
-type sweeper struct {
-	dir   *os.File
-	path  string
-	since time.Time
-	left  int
-	found []Finding
-
-	was    string   // path at the start
-	others []string // all guarded git folders, as they were named at the start
-	part   bool     // it is no git folder, but one of a git folder's
-	short  bool     // left did not suffice
-}
-
-// run looks at the whole git folder, the places git writes to most first:
-// logs, refs and objects. It leaves out the fan-out folders of objects, where
-// git makes files under new names only, what the sandbox has private copies
-// of, and what is a guarded git folder itself.
-func (s *sweeper) run() {
-	if s.part {
-		s.tree("", 0)
-		s.finish()
-		return
-	}
-	var rest []string
-	for _, e := range s.folder("") {
-		switch {
-		case !e.Type.IsDir() || e.Name == "hooks" || e.Name == "info":
-		case e.Name == "logs" || e.Name == "refs":
-			s.tree(e.Name, 0)
-		default:
-			rest = append(rest, e.Name)
-		}
-	}
-	for _, name := range rest {
-		s.tree(name, 0)
-	}
-	s.finish()
-}
-
-func (s *sweeper) finish() {
-	if s.short {
-		s.found = append(s.found, finding(s.path, "holds too much: not all of it was checked for links"))
-	}
-}
-
-func (s *sweeper) tree(rel string, depth int) {
-	if depth > maxSweptDepth {
-		s.found = append(s.found, finding(filepath.Join(s.path, rel), "is nested too deep to be checked for links"))
-		return
-	}
-	if slices.Contains(s.others, filepath.Join(s.was, rel)) {
-		return
-	}
-	objects := rel == "objects" || s.part && rel == "" && filepath.Base(s.was) == "objects"
-	for _, e := range s.folder(rel) {
-		if e.Type.IsDir() && (!objects || len(e.Name) != len("ff")) {
-			s.tree(filepath.Join(rel, e.Name), depth+1)
-		}
-	}
-}
-
-// folder removes fresh links in one folder and returns its entries.
-func (s *sweeper) folder(rel string) []beneath.Entry {
-	if s.left <= 0 {
-		s.short = true
-		return nil
-	}
-	entries, err := beneath.ReadDir(s.dir, rel, s.left)
-	s.left -= len(entries) + 1
-	if errors.Is(err, beneath.ErrStrange) {
-		s.found = append(s.found, finding(filepath.Join(s.path, rel), "holds too much to be checked for links"))
-	}
-	for _, e := range entries {
-		if e.Type == fs.ModeSymlink {
-			s.link(filepath.Join(rel, e.Name))
-		}
-	}
-	return entries
-}
-
-func (s *sweeper) link(rel string) {
-	info, err := beneath.Lstat(s.dir, rel)
-	if err != nil || info.Changed.Before(s.since) {
-		return
-	}
-	path := filepath.Join(s.path, rel)
-	target, err := beneath.Readlink(s.dir, rel)
-	if err == nil && filepath.IsLocal(target) && strings.HasPrefix(target, "refs/") && filepath.Base(rel) == "HEAD" {
-		return // core.preferSymlinkRefs
-	}
-	if err := beneath.Remove(s.dir, rel, 1); err != nil {
-		s.found = append(s.found, finding(path, "is a link made during the run and could not be removed"))
-		return
-	}
-	s.found = append(s.found, finding(path, fmt.Sprintf("was a link to %s, made during the run; it is removed", target)))
+	return "", fmt.Errorf("set aside %s: %w", rel, fs.ErrExist)
 }
 
 // maxCleanRunes bounds what is printed of one name.

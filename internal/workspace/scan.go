@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,18 +32,29 @@ func NewGitDirs(g Guard, since time.Time, budget time.Duration, now func() time.
 		return nil, true
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	s := scanner{root: root, guard: g, since: since.Add(-clockSlack), queue: []string{""}, found: nil, truncated: false}
+	s := scanner{root: root, guard: g, since: since.Add(-clockSlack), queue: []string{""}, found: nil, truncated: false, more: 0}
 	s.found = newModules(g, s.since)
 	end := now().Add(budget)
 	for len(s.queue) > 0 {
-		if len(s.found) >= maxScanFindings || now().After(end) {
-			return s.found, true
+		if now().After(end) {
+			return s.counted(), true
 		}
 		rel := s.queue[0]
 		s.queue = s.queue[1:]
 		s.folder(rel)
+		if more := len(s.found) - maxScanFindings; more > 0 { // no number of them hides from the count
+			s.found, s.more = s.found[:maxScanFindings], s.more+more
+		}
 	}
-	return s.found, s.truncated
+	return s.counted(), s.truncated
+}
+
+// counted returns what was found, and as a number what is beyond those kept.
+func (s *scanner) counted() []Finding {
+	if s.more > 0 {
+		s.found = append(s.found, open(s.guard.Root, fmt.Sprintf("holds %d more such git folders, which are not listed", s.more)))
+	}
+	return s.found
 }
 
 type scanner struct {
@@ -52,6 +64,7 @@ type scanner struct {
 	queue     []string
 	found     []Finding
 	truncated bool
+	more      int // found beyond maxScanFindings
 }
 
 // folder looks at one folder and queues those in it.
@@ -96,7 +109,7 @@ func newModules(g Guard, since time.Time) (found []Finding) {
 		if err != nil {
 			continue // Revert has said so
 		}
-		s := scanner{root: dir, guard: Guard{Root: path, GitDirs: g.GitDirs, Parts: nil, Absent: nil, Watch: nil, Inodes: g.Inodes}, since: since, queue: []string{"modules"}, found: nil, truncated: false}
+		s := scanner{root: dir, guard: Guard{Root: path, GitDirs: g.GitDirs, Parts: nil, Absent: nil, Watch: nil, Inodes: g.Inodes}, since: since, queue: []string{"modules"}, found: nil, truncated: false, more: 0}
 		s.modules()
 		found = append(found, s.found...)
 		_ = dir.Close() // O_PATH: nothing to lose
@@ -170,7 +183,7 @@ func (s *scanner) gitDir(rel, made string) {
 		}
 	}
 	hooks := filepath.Join(rel, "hooks")
-	look := &scanner{root: s.root, guard: s.guard, since: s.since, queue: nil, found: nil, truncated: false}
+	look := &scanner{root: s.root, guard: s.guard, since: s.since, queue: nil, found: nil, truncated: false, more: 0}
 	left := maxHostFiles
 	if look.hostFolder(hooks, "has a hook changed during the run", &left); len(look.found) > 0 {
 		s.add(rel, "has a hook changed during the run")
