@@ -22,11 +22,8 @@ const maxIdentity = 256
 // git does. Includes are not followed. A file that is absent, unreadable or
 // broken counts as empty: a missing name is git's to complain of.
 func ReadIdentity(home, xdg string) Identity {
-	if xdg == "" {
-		xdg = filepath.Join(home, ".config")
-	}
 	id := Identity{Name: "", Email: ""}
-	for _, file := range []string{filepath.Join(xdg, "git", "config"), filepath.Join(home, ".gitconfig")} {
+	for _, file := range userFiles(home, xdg) {
 		cfg, _ := ParseConfig(readUserFile(file)) // what stands before a syntax error still counts
 		if v, ok := cfg.Get("user", "name"); ok {
 			id.Name = printable(v)
@@ -36,6 +33,24 @@ func ReadIdentity(home, xdg string) Identity {
 		}
 	}
 	return id
+}
+
+func userFiles(home, xdg string) []string {
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	return []string{filepath.Join(xdg, "git", "config"), filepath.Join(home, ".gitconfig")}
+}
+
+// UserFiles lists the configuration files that git reads for each repository
+// of the caller's: the system's, and the caller's own, in whose place global
+// (GIT_CONFIG_GLOBAL) stands if it is not empty.
+func UserFiles(home, xdg, global string) []string {
+	const system = "/etc/gitconfig"
+	if global != "" {
+		return []string{system, global}
+	}
+	return append([]string{system}, userFiles(home, xdg)...)
 }
 
 // readUserFile reads a file of the caller's own. Links are followed here:

@@ -27,8 +27,9 @@ const maxNested = 16
 type layout struct {
 	request Request
 	w       *Workspace
-	hooks   map[string]string // git folder → its core.hooksPath, as written
-	odds    error             // why something could not be mounted
+	named   map[string]configNamed // git folder → what its configuration names
+	global  configNamed            // what the caller's own configuration names
+	odds    error                  // why something could not be mounted
 }
 
 // mount adds a folder or file at its own path, writable unless the whole
@@ -203,7 +204,7 @@ func (l *layout) worktrees(common string) error {
 			if err := l.admin(part.GitDir, part.Worktree); err != nil {
 				return err
 			}
-			l.watchHooks(common, part.Worktree)
+			l.watchNamed(common, part.Worktree)
 			return l.pointer(part.Worktree)
 		})
 	}
@@ -247,7 +248,7 @@ func (l *layout) admin(path, worktree string) error {
 			return err
 		}
 	}
-	l.watchHooks(path, worktree)
+	l.watchNamed(path, worktree)
 	return l.modules(path)
 }
 
@@ -470,10 +471,8 @@ func (l *layout) linkedInside(repo gitdata.Repo) error {
 		l.note("committing does not work here: git keeps a log of each branch in %[1]s/logs, which is not there (mkdir %[1]s/logs)", repo.CommonDir)
 	}
 	l.watchLinks(dir, "hooks", filepath.Join(repo.CommonDir, "hooks"))
-	if data, _, err := beneath.ReadFile(dir, "config", gitdata.MaxConfigBytes); err == nil {
-		l.takeHooks(repo.CommonDir, data)
-		l.watchHooks(repo.CommonDir, l.w.Path)
-	}
+	l.readOnlyConfig(repo.CommonDir)
+	l.watchNamed(repo.CommonDir, l.w.Path)
 	for _, name := range []string{"HEAD", "config", "config.worktree", "hooks", "info", "packed-refs", "shallow"} {
 		if _, err := beneath.Lstat(dir, name); err == nil {
 			l.mountReadOnly(filepath.Join(repo.CommonDir, name))

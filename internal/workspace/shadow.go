@@ -20,7 +20,6 @@ const (
 	maxHooksBytes  = 8 << 20
 	maxHookFiles   = 256
 	maxShadowDepth = 4
-	maxIncludes    = 16
 )
 
 // guarded is one git folder that the sandbox may write to.
@@ -29,7 +28,8 @@ type guarded struct {
 	dir  *os.File
 	path string
 
-	includes int // files of the git folder that its configuration includes
+	reader   *configReader // of its configuration; nil before the first file
+	includes int           // files of the git folder that its configuration includes
 }
 
 // enlist makes the git folder one of the guarded.
@@ -72,7 +72,7 @@ func (g *guarded) commands(worktree string) error {
 	if err := g.ownHooks(worktree); err != nil {
 		return err
 	}
-	g.watchHooks(g.path, worktree)
+	g.watchNamed(g.path, worktree)
 	return nil
 }
 
@@ -83,24 +83,6 @@ func (g *guarded) warnOfCommonDir() {
 	if path := filepath.Join(g.path, "commondir"); g.copied(path) {
 		g.note("%s has git take hooks and configuration from elsewhere, on the host too, and git makes no such file there: look at it, and remove it", path)
 	}
-}
-
-// ownHooks makes the private copy of a folder of hooks that the configuration
-// names in the git folder itself.
-func (g *guarded) ownHooks(worktree string) error {
-	for _, place := range g.places(worktree, g.hooks[g.path]) {
-		switch {
-		case place == g.path:
-			return bailey.NewError(bailey.Invalid, fmt.Sprintf("core.hooksPath names the git folder %s itself", place),
-				"move the hooks into a folder of their own, and name that")
-		case !sandbox.Within(place, g.path) || g.private(place):
-			continue
-		}
-		if err := g.folder(strings.TrimPrefix(place, g.path+"/")); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // file makes the private copy of one file of the git folder.
@@ -115,87 +97,10 @@ func (g *guarded) file(name string) error {
 		return g.odd(path, err)
 	}
 	g.w.Shadows = append(g.w.Shadows, shadow)
-	if strings.HasPrefix(name, "config") {
-		return g.named(path, shadow.Files[0].Data)
+	if name == "config" || name == "config.worktree" {
+		return g.config(path, shadow.Files[0].Data)
 	}
 	return nil
-}
-
-// named takes from a configuration file what it names elsewhere: the folder of
-// hooks, and further configuration files, which in the git folder itself get a
-// private copy too.
-func (g *guarded) named(file string, config []byte) error {
-	for _, e := range g.takeHooks(g.path, config) {
-		if e.Section != "include" && e.Section != "includeif" || e.Key != "path" {
-			continue
-		}
-		for _, place := range g.places(filepath.Dir(file), e.Value) { // relative to the file (git-config(1), "Includes")
-			if err := g.included(place); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// takeHooks remembers the folder of hooks that a git folder's configuration
-// names, and returns the configuration.
-func (l *layout) takeHooks(gitDir string, config []byte) gitdata.Config {
-	cfg, _ := gitdata.ParseConfig(config) // what stands before a syntax error still counts
-	if path, ok := cfg.Get("core", "hookspath"); ok {
-		l.hooks[gitDir] = path
-	}
-	return cfg
-}
-
-func (g *guarded) included(place string) error {
-	if !sandbox.Within(place, g.path) {
-		g.watch(place)
-		return nil
-	}
-	if g.private(place) {
-		return nil
-	}
-	if g.includes++; g.includes > maxIncludes {
-		return g.odd(place, beneath.ErrStrange)
-	}
-	return g.file(strings.TrimPrefix(place, g.path+"/"))
-}
-
-// watchHooks has the folder of hooks watched that a git folder's configuration
-// names for a work tree.
-func (l *layout) watchHooks(gitDir, worktree string) {
-	for _, place := range l.places(worktree, l.hooks[gitDir]) {
-		l.watch(place)
-	}
-}
-
-// places returns what a configuration names by path, and where that really is
-// if it is behind a link. A relative path is taken from base, which for a
-// folder of hooks is the work tree that git runs in (git-config(1),
-// core.hooksPath). "~/" is the caller's home; other people's homes hold no
-// workspace of the caller's.
-func (l *layout) places(base, path string) []string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		base, path = l.request.Home, rest
-	}
-	if path == "" || strings.HasPrefix(path, "~") {
-		return nil
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(base, path)
-	}
-	return spellings(path)
-}
-
-// watch remembers a place from which the host's git takes commands, if the
-// sandbox may change it there.
-func (l *layout) watch(place string) {
-	if place == l.w.Path || !sandbox.Within(place, l.w.Path) && !withinAny(place, l.w.Guard.GitDirs) ||
-		l.private(place) || slices.Contains(l.w.Guard.Watch, place) {
-		return
-	}
-	l.w.Guard.Watch = append(l.w.Guard.Watch, place)
 }
 
 // private reports whether a place is, or lies in, a private copy, or may not

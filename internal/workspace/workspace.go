@@ -21,6 +21,10 @@ type Request struct {
 	Passwd   string   // the file of the host's users; "" is /etc/passwd
 	Own      []string // bailey's configuration, data, state and runtime folders
 	ReadOnly bool     // the sandbox only reads it
+
+	// GitConfigs are the caller's own configuration files of git and the
+	// system's (gitdata.UserFiles). What they name in the workspace is watched.
+	GitConfigs []string
 }
 
 // Workspace is a folder that a sandbox may be given, and what goes with it.
@@ -44,6 +48,10 @@ type Guard struct {
 	Parts   []string `json:"parts"`    // folders that it may write to of a git folder that it may not
 	Absent  []string `json:"absent"`   // paths that were not there at the start and must not be left behind
 	Watch   []string `json:"watch"`    // files and folders of the tree that the host's git runs, or reads commands from
+
+	// Programs are files and folders of the tree that git's configuration has
+	// in its command lines.
+	Programs []string `json:"programs"`
 
 	// Inodes tells another folder in the place of one that was there at the
 	// start: of GitDirs, and of folders above what HostRun looks at.
@@ -81,7 +89,7 @@ func Open(r Request) (*Workspace, error) {
 		return nil, bailey.NewError(bailey.Forbidden, fmt.Sprintf("you may not write to %s (it belongs to user %d)", path, info.UID),
 			"choose a folder of your own, or use --read-only")
 	}
-	l := &layout{request: r, hooks: make(map[string]string), odds: nil, w: &Workspace{
+	l := &layout{request: r, named: make(map[string]configNamed), global: configNamed{hooks: nil, programs: nil, files: nil}, odds: nil, w: &Workspace{
 		Path: path, UID: info.UID, GID: info.GID, Mounts: nil, Links: typedLink(r.Dir, path), Shadows: nil, SafeDirs: nil,
 		Guard: Guard{Root: path, GitDirs: nil, Parts: nil, Absent: nil, Watch: nil, Inodes: make(map[string]uint64)}, Notes: nil,
 	}}
@@ -89,9 +97,11 @@ func Open(r Request) (*Workspace, error) {
 	if err := l.same(path, dir); err != nil {
 		return nil, err
 	}
+	l.globalConfig()
 	if err := l.git(); err != nil {
 		return nil, err
 	}
+	l.watchGlobal()
 	l.remember(dir)
 	return l.w, nil
 }

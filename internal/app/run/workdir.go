@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -25,7 +26,10 @@ func openWorkspace(h *Host, r *Request) (*workspace.Workspace, string, error) {
 	typed := h.Dir
 	h.Dir = here.Path()
 	open := func(typed string, at *workspace.Place) (*workspace.Workspace, error) {
-		return workspace.Open(workspace.Request{Dir: typed, At: at, UID: h.UID, Home: h.Home, Own: h.Dirs.All(), ReadOnly: r.ReadOnly})
+		return workspace.Open(workspace.Request{
+			Dir: typed, At: at, UID: h.UID, Home: h.Home, Own: h.Dirs.All(), ReadOnly: r.ReadOnly,
+			GitConfigs: gitdata.UserFiles(h.Home, h.Env.Get("XDG_CONFIG_HOME"), h.Env.Get("GIT_CONFIG_GLOBAL")),
+		})
 	}
 	if r.Workdir == "" {
 		ws, err := open(typed, here)
