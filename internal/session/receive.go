@@ -142,8 +142,8 @@ func (r *run) write(n int, p []byte) {
 	}
 	var err error
 	switch {
-	case r.screen != nil:
-		err = r.screen.write(p)
+	case r.shown[n-1] != nil:
+		err = r.shown[n-1].write(p)
 	case out != nil:
 		_, err = out.Write(p)
 	}

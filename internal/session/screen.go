@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"sync"
@@ -11,29 +12,103 @@ import (
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
-// screen is the user's terminal while a command of the sandbox has it.
+// filtered is a terminal that gets what may pass of a command's output.
 //
 // A terminal may take no bytes for as long as it likes: nobody who wants its
 // settings back waits for a write. Who holds turn may write; mu is never held
 // meanwhile.
-type screen struct {
-	in, out *os.File
+type filtered struct {
+	to      io.Writer
 	turn    chan struct{} // holds an element while somebody writes
 	scratch []byte        // of who holds turn
 
 	mu     sync.Mutex
-	found  *pty.Modes // its settings before
-	isRaw  bool
 	ended  bool
 	filter terminal.Filter
 }
 
-func newScreen(in, out *os.File) (*screen, error) {
+func newFiltered(to io.Writer) *filtered { return &filtered{to: to, turn: make(chan struct{}, 1)} }
+
+// write writes what may pass of p.
+func (f *filtered) write(p []byte) error {
+	f.turn <- struct{}{}
+	defer func() { <-f.turn }()
+	if !f.pass(p) {
+		return nil
+	}
+	return f.emit(f.scratch)
+}
+
+// pass puts what may pass of p into scratch. It reports false after finish.
+func (f *filtered) pass(p []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return false
+	}
+	f.scratch = f.filter.Filter(f.scratch[:0], p)
+	return true
+}
+
+func (f *filtered) emit(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if _, err := f.to.Write(p); err != nil {
+		return fmt.Errorf("write to terminal: %w", err)
+	}
+	return nil
+}
+
+// say writes sequences of ours behind what is being written, if the terminal
+// takes them soon. Errors are not told: a terminal that is gone needs none.
+func (f *filtered) say(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	soon(func() {
+		f.turn <- struct{}{}
+		defer func() { <-f.turn }()
+		_ = f.emit(p)
+	})
+}
+
+// finish ends the output, and undoes what the command left on.
+func (f *filtered) finish() {
+	f.mu.Lock()
+	again := f.ended
+	f.ended = true
+	last := append(f.filter.Flush(nil), f.filter.Reset()...)
+	f.mu.Unlock()
+	if !again {
+		f.say(last)
+	}
+}
+
+func (f *filtered) dropped() terminal.Counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.filter.Dropped()
+}
+
+// screen is the user's terminal while a command of the sandbox has it: for its
+// input, and for all its output.
+type screen struct {
+	*filtered
+	in, out *os.File
+
+	found *pty.Modes // its settings before; mu guards it
+	isRaw bool       // mu guards it
+}
+
+// newScreen makes one of a terminal that is read from in and written to by to,
+// which is out or writes there.
+func newScreen(in, out *os.File, to io.Writer) (*screen, error) {
 	found, err := pty.ReadModes(in)
 	if err != nil {
 		return nil, err
 	}
-	return &screen{in: in, out: out, found: found, turn: make(chan struct{}, 1)}, nil
+	return &screen{filtered: newFiltered(to), in: in, out: out, found: found}, nil
 }
 
 // size returns the terminal's size, zero when it has none.
@@ -54,65 +129,6 @@ func (s *screen) raw() error {
 	}
 	s.isRaw = true
 	return s.found.Raw().Apply(s.in)
-}
-
-// write writes what may pass of p.
-func (s *screen) write(p []byte) error {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if !s.pass(p) {
-		return nil
-	}
-	return s.emit(s.scratch)
-}
-
-// pass puts what may pass of p into scratch. It reports false after restore.
-func (s *screen) pass(p []byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	s.scratch = s.filter.Filter(s.scratch[:0], p)
-	return true
-}
-
-func (s *screen) emit(p []byte) error {
-	if len(p) == 0 {
-		return nil
-	}
-	if _, err := s.out.Write(p); err != nil {
-		return fmt.Errorf("write to terminal: %w", err)
-	}
-	return nil
-}
-
-// say writes sequences of ours behind what is being written, if the terminal
-// takes them soon. Errors are not told: a terminal that is gone needs none.
-func (s *screen) say(p []byte) {
-	if len(p) == 0 {
-		return
-	}
-	soon(func() {
-		s.turn <- struct{}{}
-		defer func() { <-s.turn }()
-		_ = s.emit(p)
-	})
-}
-
-// restore gives the terminal back as it was found, and undoes what the
-// command left on.
-func (s *screen) restore() {
-	s.mu.Lock()
-	again := s.ended
-	s.ended = true
-	last := append(s.filter.Flush(nil), s.filter.Reset()...)
-	s.mu.Unlock()
-	if again {
-		return
-	}
-	s.say(last)
-	s.giveBack()
 }
 
 // giveBack makes the terminal's settings what they were.
@@ -183,10 +199,4 @@ func (s *screen) take() []byte {
 	s.found = now
 	_ = now.Raw().Apply(s.in)
 	return s.filter.Reapply()
-}
-
-func (s *screen) dropped() terminal.Counts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.filter.Dropped()
 }

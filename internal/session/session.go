@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -40,8 +41,10 @@ type Options struct {
 	// closed.
 	Stdin *os.File
 
-	// Stdout and Stderr get the command's output. When both and Stdin are
-	// terminals, the command gets a terminal of its own.
+	// Stdout and Stderr get the command's output. What goes to a terminal is
+	// filtered; when both and Stdin are terminals, the command gets a terminal
+	// of its own. A writer that writes to a file for somebody says which by a
+	// method File.
 	Stdout, Stderr io.Writer
 
 	// Grace is how long the command may take to end after a SIGTERM or SIGHUP
@@ -105,20 +108,24 @@ func Run(ctx context.Context, opener Opener, o Options) (Result, error) {
 }
 
 // handled are the signals that Run deals with. SIGPIPE is among them so that
-// a closed standard output is an error of the write and not our end.
+// a closed standard output is an error of the write and not our end. One that
+// this process was started to ignore, as by nohup(1), is left alone: so it was
+// asked for. (Of others than SIGHUP and SIGINT the runtime does not keep that.)
 func handled() []os.Signal {
-	return []os.Signal{
+	list := []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTSTP,
 		syscall.SIGCONT, syscall.SIGPIPE,
 	}
+	return slices.DeleteFunc(list, signal.Ignored)
 }
 
 // run is one command as the host sees it.
 type run struct {
 	o       Options
-	screen  *screen    // the user's terminal, or nil
-	input   *pty.Input // or nil
+	screen  *screen      // the user's terminal, or nil
+	shown   [2]*filtered // where standard output and errors are terminals
+	input   *pty.Input   // or nil
 	credit  *credit
 	stops   chan struct{} // the command was stopped
 	sending chan struct{} // holds an element while a frame of send is on its way
@@ -138,16 +145,38 @@ type ending struct {
 	err  error
 }
 
-// prepare finds out whether there is a terminal, and its size.
+// terminalOf returns the terminal that w writes to, or nil.
+func terminalOf(w io.Writer) *os.File {
+	f, _ := w.(*os.File)
+	if named, ok := w.(interface{ File() *os.File }); ok {
+		f = named.File()
+	}
+	if !pty.IsTerminal(f) {
+		return nil
+	}
+	return f
+}
+
+// prepare finds out which of the standard files are terminals, and the size of
+// the one that the command gets.
 func (r *run) prepare() error {
-	stdout, ok := r.o.Stdout.(*os.File)
-	stderr, ok2 := r.o.Stderr.(*os.File)
-	if ok && ok2 && pty.IsTerminal(r.o.Stdin) && pty.IsTerminal(stdout) && pty.IsTerminal(stderr) {
-		s, err := newScreen(r.o.Stdin, stdout)
+	stdout, stderr := terminalOf(r.o.Stdout), terminalOf(r.o.Stderr)
+	switch {
+	case stdout != nil && stderr != nil && pty.IsTerminal(r.o.Stdin):
+		s, err := newScreen(r.o.Stdin, stdout, r.o.Stdout)
 		if err != nil {
 			return err
 		}
-		r.screen = s
+		r.screen, r.shown = s, [2]*filtered{s.filtered, s.filtered}
+	default:
+		// One of them may be a terminal all the same. Each has a filter of its
+		// own: one sequence is never made of both.
+		if stdout != nil {
+			r.shown[0] = newFiltered(r.o.Stdout)
+		}
+		if stderr != nil {
+			r.shown[1] = newFiltered(r.o.Stderr)
+		}
 	}
 	x := &r.o.Command
 	if x.TTY = r.screen != nil; x.TTY {
@@ -233,9 +262,7 @@ func (r *run) cleanUp() {
 	if again {
 		return
 	}
-	if r.screen != nil {
-		defer r.screen.restore()
-	}
+	defer r.restore()
 	if r.input != nil {
 		_ = r.input.Close() // our own pipe
 	}
@@ -248,6 +275,19 @@ func (r *run) cleanUp() {
 			<-inputEnd
 		}
 	})
+}
+
+// restore undoes what the command left on at the terminals, and gives the one
+// that it had back as it was found.
+func (r *run) restore() {
+	for _, f := range r.shown {
+		if f != nil {
+			f.finish()
+		}
+	}
+	if r.screen != nil {
+		r.screen.giveBack()
+	}
 }
 
 // stuckAfter is how long a sandbox may take to take a frame, and a terminal
@@ -273,8 +313,10 @@ func soon(f func()) {
 
 func (r *run) result(end ending) Result {
 	res := Result{Exit: end.exit, TTY: r.screen != nil}
-	if r.screen != nil {
-		res.Dropped = r.screen.dropped()
+	for i, f := range r.shown {
+		if f != nil && (i == 0 || f != r.shown[0]) {
+			res.Dropped.Add(f.dropped())
+		}
 	}
 	return res
 }

@@ -71,6 +71,13 @@ func (c *Counts) Total() uint64 {
 	return sum
 }
 
+// Add adds the counts of another filter.
+func (c *Counts) Add(other Counts) {
+	for class, n := range other {
+		c[class] += n
+	}
+}
+
 // Named returns the counts that are not zero, by the name of their class.
 func (c *Counts) Named() map[string]uint64 {
 	named := make(map[string]uint64)
