@@ -18,7 +18,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -33,28 +33,37 @@ func (c *psCommand) Run(a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
 	for _, i := range infos {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(i.Status), i.Net, i.PID,
-			i.Started.Local().Format(time.DateTime), terminal.Sanitize(i.Workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
+		network, started, workspace := i.Net.String(), i.Started.Local().Format(time.DateTime), i.Workspace
+		if i.Status == control.NotAnswering {
+			network, started, workspace = "-", "-", "-"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(i.Status), network, i.PID,
+			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()
 }
 
-// psRow is the published form of one line.
+// psRow is the published form of one line. Of a sandbox that does not answer
+// most is not known, and absent.
 type psRow struct {
 	Name      string    `json:"name"`
-	ID        string    `json:"id"`
+	ID        string    `json:"id,omitempty"`
 	PID       int       `json:"pid"`
-	Net       string    `json:"net"`
-	Runtime   string    `json:"runtime"`
-	Started   time.Time `json:"started"`
-	Workspace string    `json:"workspace"`
-	Command   []string  `json:"command"`
+	Net       string    `json:"net,omitempty"`
+	Runtime   string    `json:"runtime,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
+	Workspace string    `json:"workspace,omitempty"`
+	Command   []string  `json:"command,omitempty"`
 	Status    string    `json:"status"`
 }
 
 func psRows(infos []control.Info) []psRow {
 	rows := make([]psRow, 0, len(infos))
 	for _, i := range infos {
+		if i.Status == control.NotAnswering {
+			rows = append(rows, psRow{Name: i.Name, PID: i.PID, Status: i.Status})
+			continue
+		}
 		rows = append(rows, psRow{
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,

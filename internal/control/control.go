@@ -54,9 +54,14 @@ type Info struct {
 	Started   time.Time        `json:"started"`
 	Workspace string           `json:"workspace"`
 	Command   []string         `json:"command"` // a long one is cut, which "…" says
-	Status    string           `json:"status"`  // creating, running, stopping
+	Status    string           `json:"status"`  // creating, running, stopping, or NotAnswering
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
 }
+
+// NotAnswering is the status of a sandbox whose holder is there but does not
+// answer: it may be stopped (Ctrl-Z). Of the rest of its Info its name is known
+// then and, unless it is 0, the holder's pid.
+const NotAnswering = "not answering"
 
 // Handler is what the holder of a sandbox does when asked.
 type Handler interface {
@@ -139,6 +144,9 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 	case Status:
 		_ = reply(c, about(h))
 	case Stop:
+		if peer.Gone(c) { // it gave up while this process was stopped, and said so
+			return
+		}
 		h.Stop()
 		_ = reply(c, about(h))
 	case Exec:
@@ -204,7 +212,9 @@ func reply(c net.Conn, a answer) error {
 func (s *Server) Close() error { return s.listener.Close() }
 
 // Ask sends one operation to the named sandbox and returns its answer. For
-// Exec the connection is returned open, ready for the session.
+// Exec the connection is returned open, ready for the session. A holder that
+// does not answer in time is an error and an Info with the status NotAnswering;
+// it does nothing of what it was asked when it goes on.
 func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 	if !bailey.ValidSandboxName(name) { // a path to another folder, say
 		return Info{}, nil, notRunning(name)
@@ -213,13 +223,20 @@ func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 	if isGone(err) {
 		return Info{}, nil, notRunning(name)
 	}
-	if err != nil {
-		return Info{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q does not answer", name), err, "is the bailey that holds it stopped?")
+	if isSilent(err) {
+		return silent(name, 0)
 	}
+	if err != nil {
+		return Info{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q cannot be reached", name), err, "")
+	}
+	pid, _ := peer.PID(c) // or 0
 	a, err := ask(c, op)
 	if err != nil || op != Exec {
 		err = errors.Join(err, c.Close())
 		c = nil
+	}
+	if isSilent(err) {
+		return silent(name, pid)
 	}
 	if err != nil {
 		return Info{}, nil, fmt.Errorf("ask sandbox %s: %w", name, err)
@@ -232,6 +249,16 @@ func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 		return info, nil, nil
 	}
 	return info, c, nil
+}
+
+// silent is the answer of a holder that gives none.
+func silent(name string, pid int) (Info, net.Conn, error) {
+	hint := "the bailey that holds it may be stopped: fg in its shell lets it go on"
+	if pid > 0 {
+		hint = fmt.Sprintf("the bailey that holds it, process %d, may be stopped: kill -CONT %d lets it go on, kill -9 %d ends it with everything in it", pid, pid, pid)
+	}
+	return Info{Name: name, PID: pid, Status: NotAnswering}, nil,
+		bailey.NewError(bailey.Unavailable, fmt.Sprintf("sandbox %q does not answer", name), hint)
 }
 
 func notRunning(name string) error {
@@ -266,7 +293,8 @@ func ask(c *net.UnixConn, op Op) (answer, error) {
 	return a, c.SetReadDeadline(time.Time{})
 }
 
-// List returns the sandboxes of a runtime folder that answer, oldest first.
+// List returns the sandboxes of a runtime folder, oldest first; those that do
+// not answer come before them.
 func List(ctx context.Context, dir string) ([]Info, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -287,8 +315,8 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 		}
 		wg.Go(func() {
 			info, _, err := Ask(ctx, dir, name, Status)
-			if err != nil {
-				return
+			if err != nil && info.Status != NotAnswering {
+				return // it is gone, or no sandbox of ours
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -29,6 +29,12 @@ func isGone(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
+// isSilent reports whether an error says that a holder is there and does not
+// answer: it accepts nothing, or says nothing.
+func isSilent(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 // lock takes the lock of a folder (flock(2)), which ends with the process.
 func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
