@@ -176,8 +176,7 @@ func (u *running) watchLimits() {
 		if r.Limit != watch.Timeout { // the limit's name is its flag's
 			message += "; --" + r.Limit + " raises it"
 		}
-		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: r.Limit, Message: message})
-		u.stop <- ending{reason: r.Limit, message: message}
+		u.stop <- ending{reason: r.Limit, message: message, at: time.Now()}
 	}
 	time.Sleep(proxyPatience)
 	u.mu.Lock()

@@ -138,7 +138,7 @@ func (u *running) files() {
 		found = append(found, workspace.Compare(s, workspace.Observe(s, u.sandbox.Private, rel))...)
 	}
 	u.report(bailey.EventFileShadowed, "changed in the sandbox's own copy; the host's is as it was", found)
-	u.report(bailey.EventFileReverted, "set right after the run", u.held.Revert(u.started))
+	u.report(bailey.EventFileReverted, "set right after the run", u.reverted)
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
 	u.report(bailey.EventFileGit, "look before you use git there", repos)
 	if truncated {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ type proxyRole struct {
 	Sandbox *os.File // the end of its socket that the helper gets
 	cmd     *exec.Cmd
 	events  chan struct{} // closed when it has said everything
+	ended   sync.Once
 }
 
 // startProxy starts the role that parses what the sandbox sends out. Under
@@ -120,10 +122,21 @@ func followEvents(r io.Reader, sink func(bailey.Event)) {
 // finish waits a little for the last events; the proxy ends by itself when
 // the sandbox's helper is gone.
 func (p *proxyRole) finish() {
+	p.ended.Do(func() {
+		if p.quiet() {
+			return
+		}
+		_ = p.cmd.Process.Kill()
+		p.quiet() // or nobody reads what it said: that must not keep us
+	})
+}
+
+// quiet reports whether the proxy has said everything, now or within a second.
+func (p *proxyRole) quiet() bool {
 	select {
 	case <-p.events:
+		return true
 	case <-time.After(time.Second):
-		_ = p.cmd.Process.Kill()
-		<-p.events
+		return false
 	}
 }

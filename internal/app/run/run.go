@@ -74,8 +74,12 @@ type running struct {
 	ran     atomic.Bool     // the command has started
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
-	limit string  // that ended the run
-	atEnd *ending // what ended was when the command ended
+	limit    string  // that ended the run
+	atEnd    *ending // what ended was when the command ended
+	released bool
+	isRight  bool                // what the sandbox may not leave in the workspace is undone
+	reverted []workspace.Finding // what that was
+	last     *bailey.Event       // of a run whose sandbox was there, or was told to end before
 
 	mu     sync.Mutex
 	ended  *ending // why the run was ended from outside of its command
@@ -84,21 +88,46 @@ type running struct {
 	denied denials
 }
 
-func (u *running) run(ctx context.Context) (code int, err error) {
+func (u *running) run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // for who still waits for ready
 	u.ctx = ctx
 	u.setStatus("creating")
-	defer u.release(&err)
-	if err := u.acquire(u.untilStopped(ctx)); err != nil {
-		if e, ok := errors.AsType[*ending](err); ok {
-			code := u.endedFor(e)
-			u.out.event(bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code})
-			return code, nil
-		}
+	defer u.release() //nolint:errcheck // it was called before, but for a panic
+	code, err := u.live(ctx)
+	return u.farewell(code, errors.Join(err, u.release()))
+}
+
+// live makes the sandbox and has the command run in it.
+func (u *running) live(ctx context.Context) (int, error) {
+	err := u.acquire(u.untilStopped(ctx))
+	if e, ok := errors.AsType[*ending](err); ok {
+		u.last = &bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name}
+		return u.endedFor(e), nil
+	}
+	if err != nil {
 		return 0, err
 	}
 	return u.attend(ctx)
+}
+
+// farewell says what is still to be said. What cannot be cleaned up is said
+// before the last event too.
+func (u *running) farewell(code int, err error) (int, error) {
+	if u.last == nil {
+		u.out.release()
+		return code, err
+	}
+	if err != nil {
+		code = bailey.ExitBailey
+	}
+	if err != nil && u.req.JSON {
+		u.out.failed(err)
+		err = nil
+	}
+	u.last.ExitCode, u.last.Limit = &code, u.limit
+	u.out.end(*u.last)
+	return code, err
 }
 
 // untilStopped is for the making of the sandbox: it ends when somebody asks for
@@ -230,10 +259,11 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	go u.watchEnd(cancel) //nolint:contextcheck,gosec // it outlives what it cancels
 	u.setStatus("running")
 	if u.plan.tty {
-		u.out.hold()
+		u.out.hold(sentences)
 	}
+	stdout, stderr := u.out.beside(u.host.Stdout, u.host.Stderr)
 	result, err := session.Run(ctx, u.wire, session.Options{
-		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: u.host.Stdout, Stderr: u.host.Stderr,
+		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
 		Started: func(int) {
 			u.ran.Store(true)
 			u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
@@ -249,11 +279,11 @@ func (u *running) attend(ctx context.Context) (int, error) {
 		}
 	}
 	u.end()
-	u.out.release()
 	return u.verdict(result, err)
 }
 
-// watchEnd ends the run when somebody asks for it or a limit is reached.
+// watchEnd ends the run when somebody asks for it or a limit is reached. It
+// says nothing: who reads what bailey says may not do so.
 func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 	var deadline <-chan time.Time
 	if t := u.plan.spec.Limits.Timeout; t > 0 {
@@ -263,7 +293,7 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 	select {
 	case e = <-u.stop:
 	case <-deadline:
-		e = ending{reason: watch.Timeout, message: fmt.Sprintf("the deadline of %v passed", u.plan.spec.Limits.Timeout)}
+		e = ending{reason: watch.Timeout, message: fmt.Sprintf("the deadline of %v passed", u.plan.spec.Limits.Timeout), at: time.Now()}
 	}
 	u.mu.Lock()
 	over := u.over
@@ -274,9 +304,6 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 	u.mu.Unlock()
 	if over {
 		return
-	}
-	if e.reason == watch.Timeout {
-		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: e.reason, Message: e.message})
 	}
 	if e.reason == reasonStop || e.reason == watch.Timeout {
 		ctx, done := context.WithTimeout(context.Background(), stopGrace) //nolint:forbidigo // the end must not depend on the caller
@@ -290,29 +317,52 @@ func (u *running) watchEnd(cancel context.CancelCauseFunc) {
 // lastWords is how long a lost sandbox may take to end by itself.
 const lastWords = time.Second
 
-// end takes the sandbox down and collects what is to be told about it.
+// end takes the sandbox down and collects what is to be told about it. From
+// here to the farewell nothing is written: whoever reads it may keep us waiting
+// for ever, and until then there would be a sandbox's leavings.
 func (u *running) end() {
+	u.out.hold(everything)
 	_ = u.wire.Close()
 	_ = u.sandbox.Close()
+	u.setRight()
 	if u.proxy != nil {
 		u.proxy.finish()
 	}
 }
 
-// release lets go of everything, however far acquire came.
-func (u *running) release(err *error) {
+// setRight undoes what the sandbox, which is gone, may not leave in the
+// workspace.
+func (u *running) setRight() {
+	if u.held == nil || u.isRight {
+		return
+	}
+	u.reverted = u.held.Revert(u.started)
+	u.isRight = true
+}
+
+// release lets go of everything, however far acquire came. However the run
+// ended, the workspace is set right before the watchdog is told that all is
+// done: if that is not reached, it does it.
+func (u *running) release() error {
+	if u.released {
+		return nil
+	}
+	u.released = true
+	var errs []error
 	if u.sandbox != nil {
-		*err = errors.Join(*err, u.sandbox.Close())
+		errs = append(errs, u.sandbox.Close())
+		u.setRight()
 	}
 	if u.proxy != nil {
 		u.proxy.finish()
 	}
 	if u.limits != nil {
-		*err = errors.Join(*err, u.limits.close())
+		errs = append(errs, u.limits.close())
 	}
 	if u.server != nil {
-		*err = errors.Join(*err, u.server.Close())
+		errs = append(errs, u.server.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // proxyPatience is how long a proxy's end may precede the sandbox's.

@@ -29,25 +29,23 @@ const (
 type ending struct {
 	reason  string // reasonStop, or one of package watch's limits
 	message string
+	at      time.Time // when; zero for when it is told
 }
 
 // Error says why.
 func (e *ending) Error() string { return e.message }
 
 // verdict turns the end of the command into the exit code of `bailey run`,
-// and says what a person has to know.
+// and says what a person has to know. That is so too where bailey failed: what
+// the sandbox did is no other for that.
 func (u *running) verdict(r session.Result, err error) (int, error) {
+	u.last = &bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name}
 	code, err := u.judge(r, err)
-	if err != nil {
-		return 0, err
-	}
-	e := bailey.Event{Type: bailey.EventSandboxExited, Name: u.plan.name, ExitCode: &code, Limit: u.limit}
-	if r.Signal != 0 && u.limit == "" {
-		e.Signal = unix.SignalName(r.Signal)
+	if r.Signal != 0 && u.limit == "" && err == nil {
+		u.last.Signal = unix.SignalName(r.Signal)
 	}
 	u.footer(r)
-	u.out.event(e)
-	return code, nil
+	return code, err
 }
 
 func (u *running) judge(r session.Result, err error) (int, error) {
@@ -75,6 +73,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 func (u *running) endedFor(e *ending) int {
 	if e.reason != reasonStop && e.reason != reasonProxy && e.reason != reasonWatchdog {
 		u.limit = e.reason
+		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Time: e.at, Limit: e.reason, Message: e.message})
 	}
 	switch e.reason {
 	case watch.Timeout:
