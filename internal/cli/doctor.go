@@ -229,7 +229,6 @@ type started struct {
 // startSandbox starts a sandbox as bailey run does, in this process.
 func (a *app) startSandbox(ctx context.Context, r doctor.Request) (doctor.Sandbox, error) {
 	h := a.host
-	h.Dir = r.Dir
 	pipes, err := openPipes(&h)
 	if err != nil {
 		return nil, err
@@ -237,7 +236,7 @@ func (a *app) startSandbox(ctx context.Context, r doctor.Request) (doctor.Sandbo
 	s := &started{pipes: pipes, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true})
+		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true})
 		pipes.closeTheirs()
 	}()
 	return s, nil

@@ -31,6 +31,7 @@ func (e Expectation) config(list []posture.Posture, inside posture.Report) (post
 	c := posture.Config{
 		Caller: list[0], Sandbox: caller, Proxy: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
 		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug,
+		Cgo: posture.WithCgo(),
 	}
 	for _, w := range e.Writable {
 		source, err := posture.Reader{}.Source(list[0].PID, w)

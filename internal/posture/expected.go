@@ -20,7 +20,11 @@ type Config struct {
 	Cwd      string   // where the command runs
 	Names    []string // of the variables that the command was given, beside Generated
 	Own      []string // what the command may write, as it names it, beside the memory file systems
+	Cgo      bool     // bailey is built with cgo
 }
+
+// WithCgo reports whether this program is built with cgo.
+func WithCgo() bool { return withCgo }
 
 // Generated are the names of the variables that a command always has.
 func Generated() []string {
@@ -218,6 +222,10 @@ func (c Config) sentry() Posture {
 	}
 	p.Mounts = []string{"/ own:/* *"}
 	p.Env = []string{"RUNSC_START_TIME_NANOS"}
+	if c.Cgo {
+		p.Caps = Caps{Bounding: SentryCaps}
+		p.Env = append(p.Env, "GLIBC_TUNABLES", "glibc.malloc.arena_max") // glibc cuts the one in two
+	}
 	return p
 }
 

@@ -179,6 +179,28 @@ func child(t *testing.T, attr *syscall.SysProcAttr) posture.Posture {
 	return p
 }
 
+// TestExpected_FollowsTheBuildAndTheCaller: what a build with cgo, or a root
+// without every capability, has less is expected less of, and no more allowed.
+func TestExpected_FollowsTheBuildAndTheCaller(t *testing.T) {
+	c := config()
+	plain := posture.Expected(posture.Sentry, c)
+	c.Cgo = true
+	cgo := posture.Expected(posture.Sentry, c)
+	if plain.Caps.Effective == 0 || cgo.Caps.Effective != 0 || len(posture.Diff(cgo, plain)) != 2 {
+		t.Errorf("%v", posture.Diff(cgo, plain))
+	}
+	const setpcap, ptrace = 1 << 8, 1 << 19
+	all := posture.Caps{Permitted: 1<<41 - 1, Bounding: 1<<41 - 1}
+	for name, lacks := range map[string]uint64{"nothing": 0, "ptrace": ptrace, "setpcap": setpcap} {
+		c.Root, c.Caller.Caps = true, all
+		c.Caller.Caps.Permitted &^= lacks
+		got := posture.Expected(posture.Watchdog, c).Caps
+		if want := uint64(posture.WatchdogCaps) &^ lacks; got.Permitted != want || (got.Bounding == want) != (lacks != setpcap) {
+			t.Errorf("without %s: %+v", name, got)
+		}
+	}
+}
+
 // TestJudge_MissingRole: a role that is not there is a deviation, too, and so
 // is a process of no role.
 func TestJudge_MissingRole(t *testing.T) {
