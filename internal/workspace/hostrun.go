@@ -14,50 +14,118 @@ import (
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
-// maxHostFiles bounds the entries looked at below one folder that tools of
-// the host run something from.
-const maxHostFiles = 2000
-
-// hostFiles are files at the top of a workspace that make a tool of the host
-// run something, often by just being opened. "x/" is a folder whose files do.
-func hostFiles() []string {
-	return []string{
-		".env", ".envrc", ".gitattributes", ".gitmodules", ".lfsconfig", ".pre-commit-config.yaml", ".husky/", ".githooks/", "lefthook.yml",
-		".vscode/", ".idea/", ".zed/", ".nvim.lua", ".nvimrc", ".exrc", ".dir-locals.el", ".gdbinit", ".lldbinit", ".devcontainer/", ".devcontainer.json", ".github/workflows/", ".gitlab-ci.yml", ".circleci/",
-		".claude/", ".codex/", ".cursor/", ".gemini/", ".mcp.json", "opencode.json", "CLAUDE.md", "AGENTS.md",
-		"package.json", ".npmrc", ".yarnrc.yml", ".pnpmfile.cjs", "Makefile", "justfile", "Taskfile.yml", "mise.toml", ".mise.toml", ".tool-versions",
-		"setup.py", "conftest.py", "build.rs", ".cargo/", "gradlew", "mvnw", ".mvn/",
-	}
-}
+// Limits of the look for what runs on the host.
+const (
+	// maxHostFiles bounds the entries looked at below one folder that tools of
+	// the host run something from.
+	maxHostFiles = 2000
+	// maxHostEntries bounds those looked at of the whole tree.
+	maxHostEntries  = 50_000
+	maxHostFindings = 1000
+	maxTreeLinks    = 40 // followed on one path, as many as the kernel does (path_resolution(7))
+)
 
 // HostRun names the files through which the user's own tools would run what
-// the sandbox wrote, as far as they are at usual places and were made or
-// changed since the start: hooks kept in the tree, editor tasks, agent
-// settings, package scripts, and an unfinished rebase with exec lines. It
-// costs some seventy look-ups and a bounded walk of the folders among them.
+// the sandbox wrote, as far as they have usual names and were made or changed
+// since the start: hooks kept in the tree, editor tasks, agent settings,
+// package scripts, programs of git's configuration, and an unfinished rebase
+// with exec lines. Finding.By says what would run them. Links are followed as
+// long as they stay in the tree. It costs some two hundred look-ups and a
+// bounded walk.
 func HostRun(g Guard, since time.Time) []Finding {
 	root, err := beneath.Dir(g.Root)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	s := scanner{root: root, guard: g, since: since.Add(-clockSlack), queue: nil, found: nil, truncated: false}
-	for _, name := range hostFiles() {
-		s.hostFile(name, "runs on the host: changed during the run")
+	s := scanner{root: root, guard: g, since: since.Add(-clockSlack)}
+	for _, n := range hostNames() {
+		if !n.pattern {
+			s.by(n.by, func() { s.hostFile(n.name, n.what()) })
+		}
 	}
+	s.by("", s.hostWalk)
 	for _, path := range g.Watch {
-		s.watched(path)
+		s.by(byGit, func() { s.watched(path, "is a git hook or git configuration: changed during the run") })
+	}
+	for _, path := range g.Programs {
+		s.by(byGit, func() { s.watched(path, "is in a command line of git's configuration: changed during the run") })
 	}
 	for _, path := range g.GitDirs {
-		s.rebase(path)
+		s.by(byGit, func() { s.rebase(path) })
 	}
 	return s.found
 }
 
+// by notes on all that look finds what would run it, unless it is noted
+// already.
+func (s *scanner) by(who string, look func()) {
+	before := len(s.found)
+	look()
+	for i := range s.found[before:] {
+		if f := &s.found[before+i]; f.By == "" {
+			f.By = who
+		}
+	}
+}
+
+// hostWalk looks for the same names below the top, and for names that are
+// patterns everywhere, nearest first.
+func (s *scanner) hostWalk() {
+	index := newHostIndex()
+	left := maxHostEntries
+	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
+		dir := queue[0]
+		entries, err := beneath.ReadDirSameDevice(s.root, dir, left)
+		left -= len(entries) + 1
+		if left <= 0 || errors.Is(err, beneath.ErrStrange) || len(s.found) >= maxHostFindings {
+			s.add(dir, "and what lies deeper was not looked through for what runs on the host: there is too much")
+			return
+		}
+		for _, e := range entries {
+			named := s.hostEntry(dir, e, index)
+			if e.Type.IsDir() && !named && !skipped(e.Name) {
+				queue = append(queue, filepath.Join(dir, e.Name))
+			}
+		}
+	}
+}
+
+// hostEntry looks at one name of a folder, and reports whether it stands for
+// all that is in it.
+func (s *scanner) hostEntry(dir string, e beneath.Entry, index hostIndex) (whole bool) {
+	if n, ok := index.matching(e.Name); ok {
+		s.by(n.by, func() { s.touched(filepath.Join(dir, e.Name), n.what()) })
+		return true
+	}
+	for _, n := range index.byFirst[e.Name] {
+		if dir != "" { // those at the top are looked at whether they are there or not
+			s.by(n.by, func() { s.touched(filepath.Join(dir, n.name), n.what()) })
+		}
+		whole = whole || n.name == e.Name
+	}
+	return whole
+}
+
+// skipped are folders that hold what tools have fetched and built: too much,
+// and nothing of it is opened by itself.
+func skipped(name string) bool {
+	switch name {
+	case ".git", "node_modules", ".venv", "venv", "target", "site-packages", "__pycache__":
+		return true
+	}
+	return false
+}
+
 // looked lists what HostRun looks at in the workspace, relative to it.
 func (g Guard) looked() []string {
-	list := hostFiles()
-	for _, path := range g.Watch {
+	var list []string
+	for _, n := range hostNames() {
+		if !n.pattern {
+			list = append(list, n.name)
+		}
+	}
+	for _, path := range slices.Concat(g.Watch, g.Programs) {
 		if rel, ok := strings.CutPrefix(path, g.Root+"/"); ok {
 			list = append(list, rel)
 		}
@@ -67,8 +135,7 @@ func (g Guard) looked() []string {
 
 // watched looks at what a git configuration names: in the workspace, or in a
 // git folder beside it.
-func (s *scanner) watched(path string) {
-	const what = "is a git hook or git configuration: changed during the run"
+func (s *scanner) watched(path, what string) {
 	if rel, ok := strings.CutPrefix(path, s.guard.Root+"/"); ok {
 		s.hostFile(rel, what)
 		return
@@ -82,7 +149,7 @@ func (s *scanner) watched(path string) {
 		if err != nil {
 			return // Revert has said so
 		}
-		in := scanner{root: dir, guard: s.guard, since: s.since, queue: nil, found: nil, truncated: false}
+		in := scanner{root: dir, guard: s.guard, since: s.since}
 		in.guard.Root = top
 		in.hostFile(rel, what)
 		s.found = append(s.found, in.found...)
@@ -104,8 +171,7 @@ func (s *scanner) elsewhere(rel string) string {
 }
 
 // hostFile reports a file, or the files of a folder.
-func (s *scanner) hostFile(name, what string) {
-	rel := strings.TrimSuffix(name, "/")
+func (s *scanner) hostFile(rel, what string) {
 	before := len(s.found)
 	if s.touched(rel, what); len(s.found) > before {
 		return
@@ -119,10 +185,25 @@ func (s *scanner) hostFile(name, what string) {
 	}
 }
 
-// touched reports a file, or the files of a folder, by their own time stamps.
+// touched reports a file, or the files of a folder, by their own time stamps
+// and those of the links that lead to them.
 func (s *scanner) touched(rel, what string) {
-	info, err := beneath.Lstat(s.root, rel)
+	real, ok := s.follow(rel)
+	if !ok {
+		if s.fresh(rel) { // a link out of the tree, or to nothing
+			s.add(rel, what)
+		}
+		return
+	}
+	info, err := beneath.Lstat(s.root, real.path)
 	if err != nil {
+		return
+	}
+	if real.path != filepath.Clean(rel) {
+		what += ", through a link"
+	}
+	if real.fresh {
+		s.add(rel, what)
 		return
 	}
 	if !info.Mode.IsDir() {
@@ -133,10 +214,66 @@ func (s *scanner) touched(rel, what string) {
 	}
 	before := len(s.found)
 	left := maxHostFiles
-	s.hostFolder(rel, what, &left)
+	s.hostFolder(real.path, what, &left)
 	if len(s.found) == before && !info.Changed.Before(s.since) { // moved here as a whole, or something taken away
 		s.add(rel, what)
 	}
+}
+
+// followed is where links of the tree lead.
+type followed struct {
+	path  string // relative to the root, without links
+	fresh bool   // one of the links was made or changed during the run
+}
+
+// follow follows the links on a path of the tree, as far as they stay in it.
+func (s *scanner) follow(rel string) (f followed, ok bool) {
+	rest := strings.Split(filepath.Clean(rel), "/")
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." {
+			if f.path == "" {
+				return f, false
+			}
+			if f.path = filepath.Dir(f.path); f.path == "." {
+				f.path = ""
+			}
+			continue
+		}
+		next := filepath.Join(f.path, name)
+		target, fresh, err := s.link(next)
+		switch {
+		case err != nil:
+			return f, false
+		case target == "":
+			f.path = next
+			continue
+		}
+		if links++; links > maxTreeLinks {
+			return f, false
+		}
+		f.fresh = f.fresh || fresh
+		if filepath.IsAbs(target) {
+			f.path = ""
+			if target, ok = strings.CutPrefix(filepath.Clean(target), s.guard.Root+"/"); !ok {
+				return f, false
+			}
+		}
+		rest = append(strings.Split(filepath.Clean(target), "/"), rest...)
+	}
+	return f, true
+}
+
+// link returns what the link at a path without other links holds, "" for what
+// is no link, and whether it was made during the run.
+func (s *scanner) link(rel string) (target string, fresh bool, err error) {
+	info, err := beneath.Lstat(s.root, rel)
+	if err != nil || info.Mode&fs.ModeSymlink == 0 {
+		return "", false, err
+	}
+	target, err = beneath.Readlink(s.root, rel)
+	return target, !info.Changed.Before(s.since), err
 }
 
 func (s *scanner) exists(rel string) bool {
@@ -161,6 +298,7 @@ func (s *scanner) hostFolder(top, what string, left *int) {
 }
 
 func (s *scanner) hostTree(top, what string, left *int, touched *[]string) {
+	seen := map[string]bool{top: true}
 	for queue := []string{top}; len(queue) > 0; queue = queue[1:] {
 		entries, err := beneath.ReadDir(s.root, queue[0], *left)
 		if *left -= len(entries); *left <= 0 || errors.Is(err, beneath.ErrStrange) {
@@ -169,17 +307,42 @@ func (s *scanner) hostTree(top, what string, left *int, touched *[]string) {
 		}
 		for _, e := range entries {
 			path := filepath.Join(queue[0], e.Name)
+			fresh := s.fresh(path)
 			switch {
 			case e.Type.IsDir():
-				queue = append(queue, path)
-				if s.fresh(path) {
+				if queue = append(queue, path); fresh {
 					*touched = append(*touched, path)
 				}
-			case s.fresh(path):
+			case fresh:
 				s.add(path, what)
+			case e.Type == fs.ModeSymlink:
+				if dir := s.hostLink(path, what); dir != "" && !seen[dir] {
+					seen[dir] = true
+					queue = append(queue, dir)
+				}
 			}
 		}
 	}
+}
+
+// hostLink reports a link whose end in the tree was changed, and returns that
+// if it is a folder.
+func (s *scanner) hostLink(path, what string) (folder string) {
+	real, ok := s.follow(path)
+	if !ok {
+		return ""
+	}
+	info, err := beneath.Lstat(s.root, real.path)
+	switch {
+	case err != nil:
+	case info.Mode.IsDir():
+		if real.path != "" { // the tree itself is not its part
+			return real.path
+		}
+	case real.fresh || !info.Changed.Before(s.since):
+		s.add(path, what+", through a link")
+	}
+	return ""
 }
 
 // rebase reports a todo list of `git rebase` that would run commands.

@@ -21,6 +21,9 @@ type Finding struct {
 	Path string `json:"path"` // of the host
 	What string `json:"what"` // half a sentence
 
+	// By says what would run it (Runners); empty where nothing would.
+	By string `json:"by,omitempty"`
+
 	// Open says that nothing was done about it: it is there still, or what is
 	// there was not looked at.
 	Open bool `json:"open,omitempty"`
