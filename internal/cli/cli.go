@@ -80,7 +80,13 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	var grammar commands
 	exited := -1
-	parser, err := newParser(&grammar, host, func(c int) { exited = c })
+	out := &printed{to: host.Stdout}
+	defer func() {
+		if err := out.failed(); err != nil && code == 0 {
+			code = fail(host.Stderr, err)
+		}
+	}()
+	parser, err := newParser(&grammar, out, host.Stderr, func(c int) { exited = c })
 	if err != nil {
 		return fail(host.Stderr, err)
 	}
@@ -102,7 +108,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 		}
 		return fail(host.Stderr, err)
 	}
-	a := &app{ctx: ctx, host: host, stdout: host.Stdout, stderr: host.Stderr, model: parser, rest: rest}
+	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, model: parser, rest: rest}
 	err = parsed.Run(a)
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
@@ -113,11 +119,11 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	return 0
 }
 
-func newParser(grammar *commands, host run.Host, exit func(int)) (*kong.Kong, error) {
+func newParser(grammar *commands, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("bailey"),
 		kong.Description(description),
-		kong.Writers(host.Stdout, host.Stderr),
+		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
@@ -184,10 +190,8 @@ func findHost(stdin, stdout, stderr *os.File) (run.Host, error) {
 	h.DebugDir = h.Env.Get("BAILEY_DEBUG")
 	h.Home = homeDir(h.Env)
 	h.Dirs = config.FindDirs(h.Env, h.UID, h.Home)
+	h.Dir, _ = os.Getwd() // most commands do not need it; who does looks for itself
 	var err error
-	if h.Dir, err = os.Getwd(); err != nil {
-		return h, bailey.WrapError(bailey.Invalid, "find the current folder", err, "change to a folder that exists")
-	}
 	if h.Executable, err = os.Executable(); err != nil {
 		return h, bailey.WrapError(bailey.Unavailable, "find bailey's own binary", err, "is /proc mounted?")
 	}

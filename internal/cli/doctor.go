@@ -62,6 +62,9 @@ func (c *doctorCommand) Run(a *app) error {
 	if c.Live != "" {
 		return c.live(a)
 	}
+	if a.host.Dir == "" {
+		return bailey.NewError(bailey.Invalid, "find the current folder: it is gone", "change to a folder that exists")
+	}
 	p := a.doctorPrinter(c.JSON)
 	rows, err := doctor.New(doctor.Config{
 		UID: a.host.UID, GID: a.host.GID, PID: os.Getpid(), Dir: a.host.Dir,
