@@ -8,6 +8,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/session"
+	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
 // FollowEvents is followEvents.
@@ -45,6 +46,13 @@ func NetFooter(w io.Writer, events ...bailey.Event) {
 
 // NetLine is the header's line about the network.
 func NetLine(p policy.Policy) string { return (&running{plan: &plan{policy: p}}).netLine() }
+
+// ReportRuns is what a person reads at the end about what would run on the
+// host.
+func ReportRuns(w io.Writer, dir string, found []workspace.Finding) {
+	u := &running{plan: &plan{workspace: dir}, out: &output{w: w, now: time.Now}}
+	u.reportRuns(found)
+}
 
 // Filtered is filtered.
 func Filtered(counts map[string]uint64) string { return filtered(counts) }

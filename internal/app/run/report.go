@@ -144,7 +144,7 @@ func (u *running) files() {
 	if truncated {
 		u.warn(fmt.Sprintf("the workspace is large: the look for new git folders stopped after %v", scanBudget))
 	}
-	u.report(bailey.EventFileRuns, "would run on the host", workspace.HostRun(u.plan.guard, u.started))
+	u.reportRuns(workspace.HostRun(u.plan.guard, u.started))
 }
 
 // warn says that something works less well than it could.
