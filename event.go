@@ -14,6 +14,8 @@ const (
 	EventNetDecision     EventType = "net.decision"
 	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
 	EventFileReverted    EventType = "file.reverted" // the host's was set right after the run
+	EventFileOpen        EventType = "file.open"     // it was not set right, or not looked at
+	EventFileTripped     EventType = "file.tripped"  // the sandbox was ended: the host's git would have acted for it
 	EventFileGit         EventType = "file.git"      // a git folder was made
 	EventFileRuns        EventType = "file.runs"     // the host would run it
 	EventWarning         EventType = "warning"

@@ -92,6 +92,7 @@ def t(f):
     try: f()
     except OSError: pass
 for name in ("config", "hooks", "info", "config.worktree", "commondir", "gitdir"):
+    if name == "commondir" and not os.path.lexists(name): continue # that would end the sandbox
     t(lambda: os.unlink(name))
     t(lambda: os.rename(name, name + ".away"))
     t(lambda: os.rmdir(name))
@@ -117,7 +118,7 @@ rm -rf hooks; mkdir hooks; printf '#!/bin/sh\ntouch %s\n' "$2" > hooks/pre-commi
 cp hooks/pre-commit hooks/post-checkout; cp hooks/pre-commit hooks/post-index-change
 mv hooks h2; ln -s h2 hooks; rm -rf info; mkdir -p info; echo '* filter=evil diff=evil' > info/attributes
 printf '[filter "evil"]\n\tclean = touch %s\n\tsmudge = touch %s\n[diff "evil"]\n\tcommand = touch %s\n' "$2" "$2" "$2" >> config
-cp config config.worktree; echo "$PWD/elsewhere" > commondir
+cp config config.worktree; if test -e commondir; then echo "$PWD/elsewhere" > commondir; fi
 git config core.hooksPath "$PWD/h2"; git config core.fsmonitor "touch $2"; git config alias.status "!touch $2"
 git config core.sshCommand "touch $2"; git config diff.external "touch $2"; git config core.pager "touch $2"; git config core.editor "touch $2"
 true

@@ -61,7 +61,7 @@ Examples:
   bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other
   bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'
 
-Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
+Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out, a limit was passed, or git on the host would have acted for it; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
 }
 
 // typed reports whether a flag stands on the command line itself.

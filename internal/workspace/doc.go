@@ -35,7 +35,14 @@
 // file of the user's. Git never makes such links, so Revert removes those made
 // during the run.
 //
-// Not guarded, because git runs nothing for them: HEAD, refs, index, packed
-// objects, objects/info/alternates, shallow, grafts, replace refs. They are the
+// Data acts too: git believes its index, which can name any path to write to
+// and any repository to run git in (gitdata.ParseIndex), goes into each
+// submodule, writes through symbolic refs, and reads legacy remotes and merge
+// strategies. Revert sets those aside that git would not have made.
+//
+// What cannot wait for Revert is what a Tripwire is for.
+//
+// Not guarded, because git runs nothing for them: what refs and objects hold,
+// objects/info/alternates, shallow, grafts, replace refs. They are the
 // sandbox's to change; what they can do is show the user another history.
 package workspace

@@ -78,7 +78,9 @@ func (s *sweeper) run() {
 	s.strategies()
 	s.apart("logs")
 	s.apart("refs")
-	for _, e := range s.folder("") {
+	entries := s.folder("")
+	s.repository("", entries)
+	for _, e := range entries {
 		if e.Type.IsDir() && !slices.Contains([]string{"hooks", "info", "logs", "refs"}, e.Name) {
 			s.tree(e.Name, 0)
 		}
@@ -258,7 +260,7 @@ func (s *sweeper) strategies() {
 // named by NewGitDirs.
 func (s *sweeper) repository(rel string, entries []beneath.Entry) bool {
 	top, _, _ := strings.Cut(rel, "/")
-	if s.part || rel == "" || top == "modules" || top == "worktrees" {
+	if s.part || top == "modules" || top == "worktrees" {
 		return false
 	}
 	const what = "is a git repository within a git folder"
@@ -267,7 +269,7 @@ func (s *sweeper) repository(rel string, entries []beneath.Entry) bool {
 			s.aside(path, what)
 		}
 	}
-	if !looksBare(entries) || !s.fresh(rel) {
+	if rel == "" || !looksBare(entries) || !s.fresh(rel) {
 		return false
 	}
 	s.aside(rel, what)

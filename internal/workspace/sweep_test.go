@@ -235,6 +235,7 @@ func TestRevert_SetsAsideDataThatRuns(t *testing.T) {
 		"ORIG_HEAD":                 {"ref: config\n", "ref: refs/heads/main\n"},
 		"tmp/bare/HEAD":             {bad: "ref: refs/heads/main\n"},
 		"tmp/x/.git":                {bad: "gitdir: /x\n"},
+		".git":                      {bad: "gitdir: /x\n"},
 		"refs/remotes/origin/HEAD":  {"ref: ../config\n", "ref: refs/remotes/origin/main\n"},
 		"refs/heads/nested/ref/one": {"ref:config", "0123"},
 	} {

@@ -51,6 +51,8 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	if !r.ReadOnly {
 		u.held = workspace.Hold(p.guard)
 		defer u.held.Release()
+		u.watchGit()
+		defer u.trip.Stop()
 	}
 	return u.run(ctx)
 }
@@ -63,7 +65,8 @@ type running struct {
 	out     *output
 	started time.Time
 
-	held    *workspace.Held // nil for a workspace that is only read
+	held    *workspace.Held     // nil for a workspace that is only read
+	trip    *workspace.Tripwire // likewise
 	server  *control.Server
 	limits  *limits
 	proxy   *proxyRole
@@ -336,7 +339,7 @@ func (u *running) setRight() {
 	if u.held == nil || u.isRight {
 		return
 	}
-	u.reverted = u.held.Revert(u.started)
+	u.reverted = slices.Concat(u.trip.Stop(), u.held.Revert(u.started))
 	u.isRight = true
 }
 

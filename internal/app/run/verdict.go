@@ -23,6 +23,7 @@ const (
 	reasonStop     = "stop"
 	reasonProxy    = "proxy"
 	reasonWatchdog = "watchdog"
+	reasonGit      = "git"
 )
 
 // ending is why a run is ended from outside of its command.
@@ -71,7 +72,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 }
 
 func (u *running) endedFor(e *ending) int {
-	if e.reason != reasonStop && e.reason != reasonProxy && e.reason != reasonWatchdog {
+	if e.reason != reasonStop && e.reason != reasonProxy && e.reason != reasonWatchdog && e.reason != reasonGit {
 		u.limit = e.reason
 		u.out.event(bailey.Event{Type: bailey.EventLimitReached, Time: e.at, Limit: e.reason, Message: e.message})
 	}
@@ -90,6 +91,8 @@ func (u *running) endedFor(e *ending) int {
 		u.out.event(bailey.Event{Type: bailey.EventError, Message: e.message, ExitCode: &code})
 		u.out.must("stopped: %s", e.message)
 		return code
+	case reasonGit:
+		u.out.event(bailey.Event{Type: bailey.EventFileTripped, Time: e.at, Message: e.message})
 	}
 	u.out.must("stopped: %s", e.message)
 	return bailey.ExitSignalBase + int(syscall.SIGKILL)
