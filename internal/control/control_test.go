@@ -268,3 +268,38 @@ func TestListen_PrivateFolder(t *testing.T) {
 	}
 	hold(t, dir, control.Info{Name: "a"})
 }
+
+// TestAsk_AHolderThatIsStopped does as one that Ctrl-Z stopped: the kernel
+// takes connections for it, and it answers none. It is listed and named, and
+// does nothing later of what it was asked by somebody who gave up. The twin is
+// that who waits is served.
+func TestAsk_AHolderThatIsStopped(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	s, err := control.Listen(t.Context(), dir, "still", os.Getuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	want := control.Info{Name: "still", PID: os.Getpid(), Status: control.NotAnswering}
+	infos, err := control.List(t.Context(), dir)
+	if err != nil || !cmp.Equal(infos, []control.Info{want}) {
+		t.Errorf("listed: %+v, %v", infos, err)
+	}
+	info, _, err := control.Ask(t.Context(), dir, "still", control.Stop)
+	e, ok := errors.AsType[*bailey.Error](err)
+	if !ok || e.Kind != bailey.Unavailable || !strings.Contains(e.Hint, fmt.Sprintf("kill -CONT %d", os.Getpid())) || !cmp.Equal(info, want) {
+		t.Errorf("stop: %+v, %v", info, err)
+	}
+	h := &holder{info: control.Info{Name: "still", Status: "running"}, stops: make(chan struct{}, 2)}
+	go s.Serve(h)
+	if info, _, err := control.Ask(t.Context(), dir, "still", control.Status); err != nil || info.Status != "running" {
+		t.Errorf("when it goes on: %+v, %v", info, err)
+	}
+	if len(h.stops) != 0 {
+		t.Error("it did what nobody waits for any more")
+	}
+	if _, _, err := control.Ask(t.Context(), dir, "still", control.Stop); err != nil || len(h.stops) != 1 {
+		t.Errorf("twin: stop: %d, %v", len(h.stops), err)
+	}
+}
