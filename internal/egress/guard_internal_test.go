@@ -271,6 +271,32 @@ func TestAwaitEither_LeavesNoDeadline(t *testing.T) {
 	}
 }
 
+// A server that has spoken before anybody waits for it is heard: its word is
+// what ends the wait for the client.
+func TestAwaitEither_HearsAnEarlyServer(t *testing.T) {
+	t.Parallel()
+	p := New(Config{Now: time.Now})
+	for i := range 600 { // the order that was wrong shows in one of some hundred
+		down, _ := tcpPair(t)
+		up, server := tcpPair(t)
+		f := &flow{p: p, down: down}
+		_, _ = server.Write([]byte("a"))
+		heard := make(chan string, 1)
+		go func() {
+			said, _ := f.awaitEither(up)
+			heard <- string(said)
+		}()
+		select {
+		case said := <-heard:
+			if said != "a" {
+				t.Fatalf("round %d: %q", i, said)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("round %d: the server was not heard", i)
+		}
+	}
+}
+
 // net/http reads ahead, so that a head may be refused while the request before
 // it is served: that one is judged for itself.
 func TestExchange_ABadHeadIsNotTheRequestBefore(t *testing.T) {

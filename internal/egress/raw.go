@@ -69,6 +69,7 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 func (f *flow) awaitEither(up *net.TCPConn) (greeting []byte, clientFirst bool) {
 	until := f.p.cfg.Now().Add(idleTimeout)
 	_ = up.SetReadDeadline(until)
+	_ = f.down.SetReadDeadline(until) // before the server's word can end it
 	server := make(chan []byte, 1)
 	go func() {
 		buf := make([]byte, 4096)
@@ -76,7 +77,7 @@ func (f *flow) awaitEither(up *net.TCPConn) (greeting []byte, clientFirst bool) 
 		_ = f.down.SetReadDeadline(past()) // first: whoever takes the bytes lifts the deadline
 		server <- buf[:n]
 	}()
-	_ = f.readMore(until)
+	_ = f.readSome()
 	_ = up.SetReadDeadline(past())
 	greeting = <-server
 	_ = up.SetReadDeadline(time.Time{})

@@ -78,6 +78,11 @@ func (f *flow) readMore(until time.Time) error {
 	if err := f.down.SetReadDeadline(until); err != nil {
 		return err
 	}
+	return f.readSome()
+}
+
+// readSome appends what arrives to f.head; the deadline is the caller's.
+func (f *flow) readSome() error {
 	var buf [4096]byte
 	n, err := f.down.Read(buf[:])
 	f.head = append(f.head, buf[:n]...)
