@@ -53,6 +53,7 @@ func TestEGR05_SpecialAddresses(t *testing.T) {
 	for _, a := range []string{
 		"10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "192.0.0.1", "192.0.0.2", "192.0.2.1", "198.18.0.1", "198.51.100.1",
 		"203.0.113.1", "240.0.0.1", "192.88.99.1", "169.254.170.2", "127.0.0.2",
+		"168.63.129.16", "100.100.100.200", "192.0.0.192", // clouds' own
 	} {
 		want := special
 		if a == "127.0.0.2" || a == "192.0.0.2" { // the sandbox's own
@@ -170,10 +171,13 @@ func TestEGR10_LoopbackOfTheHost(t *testing.T) {
 		// port; the loopback stays closed.
 		attack(t, y, []attempt{
 			web("host's address by its rule", "11.0.0.1:8080", "11.0.0.1:8080", nil, reaches(netlab.LoopbackCanary)),
-			web("host's name by its rule", "11.0.0.1:8080", "host.test:8080", nil, reaches(netlab.LoopbackCanary)),
+			web("host's name, with a rule for its address", "11.0.0.1:8080", "host.test:8080", nil, reaches(netlab.LoopbackCanary)),
 			echo("another port", "11.0.0.1:22", "", nil, gone),
 			web("loopback", "127.0.0.1:8080", "x", nil, own),
 		}, "--allow", "11.0.0.1:8080", "--allow", "host.test:8080")
+		attack(t, y, []attempt{
+			web("host's address by a name alone", "11.0.0.1:8080", "host.test:8080", nil, forbidden),
+		}, "--allow", "host.test:8080")
 		for _, c := range lab.Connections() {
 			a := c.To.Addr()
 			if a.IsLoopback() || a == netlab.Own6 || a == netlab.Own && c.To.Port() != 8080 {

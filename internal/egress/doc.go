@@ -8,8 +8,10 @@
 // ClientHello, the Host of plain HTTP, the name that our own DNS answer gave
 // to the address (for other protocols), or the literal address where a rule
 // names it. The address that the sandbox chose is never dialled for a name,
-// unless our own resolution has it too. TLS passes untouched; HTTP is parsed
-// strictly and rebuilt. What is not understood does not pass.
+// unless our own resolution has it too. TLS passes untouched, and stays with its
+// name also after a HelloRetryRequest; HTTP is parsed strictly and rebuilt, but
+// for its target, which goes out byte by byte. Another protocol passes under a
+// name or address that was allowed for it, unless it can be read as HTTP.
 //
 // A denied HTTP request is answered 403 with the reason; every other denied
 // connection is reset. Each connection leaves one event, at its end; one that
