@@ -598,3 +598,20 @@ func TestISO08_TheTwinOfAllIsTheHost(t *testing.T) {
 		t.Errorf("on the host: %q, %v", out, err)
 	}
 }
+
+// Where nothing but a watchdog keeps the memory limit, what is written into
+// private copies is held by the size of what they lie in.
+func TestRun_PrivateCopiesArePartOfTheMemory(t *testing.T) {
+	y := yard.Unprivileged(t)
+	repository(t, y, y.Dir)
+	for memory, want := range map[string]string{"512M": "131072", "64M": "49152", "4G": "262144"} {
+		r := y.Sh(t, "df -k .git/hooks | tail -n 1 | awk '{print $2}'", "-q", "--memory", memory)
+		if size, _, _ := strings.Cut(r.Stdout, "\n"); size != want {
+			t.Errorf("--memory %s: %q, want %s: %s", memory, r.Stdout, want, r.Stderr)
+		}
+	}
+	r := y.Sh(t, "head -c 200000000 /dev/zero > .git/hooks/big", "-q", "--memory", "512M")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "No space left") {
+		t.Errorf("more than fits: %+v", r)
+	}
+}

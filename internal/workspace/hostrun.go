@@ -54,7 +54,19 @@ func HostRun(g Guard, since time.Time) []Finding {
 	for _, path := range g.GitDirs {
 		s.by(byGit, func() { s.rebase(path) })
 	}
-	return s.found
+	return once(s.found)
+}
+
+// once drops what was found in two ways: by the name of a file and by that of
+// the folder it lies in.
+func once(found []Finding) []Finding {
+	seen := make(map[Finding]bool, len(found))
+	return slices.DeleteFunc(found, func(f Finding) bool {
+		f.By = ""
+		again := seen[f]
+		seen[f] = true
+		return again
+	})
 }
 
 // by notes on all that look finds what would run it, unless it is noted

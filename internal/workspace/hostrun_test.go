@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,7 @@ func TestHostRun_KnowsTheNames(t *testing.T) {
 			t.Errorf("%s: by %q", rel, f.By)
 		}
 	}
+	counts := maps.Clone(got)
 	for _, name := range names {
 		for _, rel := range []string{name, "a/b/" + name} {
 			if got[rel] == 0 {
@@ -103,6 +105,9 @@ func TestHostRun_KnowsTheNames(t *testing.T) {
 			}
 			delete(got, rel)
 		}
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Values(counts)), func(n int) bool { return n > 1 }) {
+		t.Errorf("named twice: %v", counts)
 	}
 	if len(got) != 0 {
 		t.Errorf("named for nothing: %v", got)

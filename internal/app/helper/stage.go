@@ -72,7 +72,7 @@ func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.St
 	if err := mount.Private(); err != nil {
 		return nil, err
 	}
-	if err := mount.Tmpfs(stageDir, "mode=0700,size=256m"); err != nil {
+	if err := mount.Tmpfs(stageDir, fmt.Sprintf("mode=0700,size=%d", stageBytes(s.Spec.Limits.MemoryBytes))); err != nil {
 		return nil, err
 	}
 	for _, d := range []string{rootDir, sourceDir, privateDir, linkDir, gitDir, debugDir, bundleDir, stateDir, "/proc", "/dev", "/tmp"} {
@@ -106,6 +106,15 @@ func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.St
 		return nil, err
 	}
 	return st, nil
+}
+
+// stageBytes is the size of the helper's file system. A sandbox can fill it,
+// by what it writes into its private copies, and where there is no cgroup the
+// limit on memory does not know of that: so it is a part of the limit, as far
+// as the least that a start needs allows.
+func stageBytes(memory int64) int64 {
+	const most, least = 256 << 20, 48 << 20
+	return min(most, max(least, memory/4))
 }
 
 // devices gives runsc the few device nodes it opens.
