@@ -180,8 +180,8 @@ func (c Config) staged() []string {
 func (c Config) runsc() Posture {
 	p := c.helper()
 	p.Role, p.Dumpable = Runsc, Yes
-	all := c.Caller.Caps.Bounding
-	p.Caps = Caps{Inheritable: all, Permitted: all, Effective: all, Bounding: c.AllCaps, Ambient: all}
+	all := c.AllCaps
+	p.Caps = Caps{Inheritable: all, Permitted: all, Effective: all, Bounding: all, Ambient: all}
 	p.NoNewPrivs = false
 	return p
 }

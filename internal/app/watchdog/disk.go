@@ -35,7 +35,7 @@ const (
 	slowest = 5 * time.Minute
 	// patience is what a walk under way may take once the file systems have
 	// taken more than is allowed.
-	patience = 3 * time.Second
+	patience = time.Second
 	// frozenTime bounds a walk for which the sandbox is stopped.
 	frozenTime = 8 * time.Second
 	// sureGap is the longest that passes before the next such walk.

@@ -56,8 +56,8 @@ func Keep(mask uint64) error {
 
 // Lacks names what a root caller's sandbox cannot be made without and the
 // calling process has not: SETUID and SETGID map ids that are not its own,
-// SETFCAP maps the id 0 for a mount (user_namespaces(7)), SETPCAP gives up what
-// is not needed, SYS_ADMIN opens the mounts.
+// SETFCAP maps the id 0 for a mount (user_namespaces(7)), SYS_ADMIN opens the
+// mounts.
 func Lacks() []string {
 	have, err := permitted()
 	if err != nil {
@@ -69,7 +69,7 @@ func Lacks() []string {
 		bit  uint
 	}{
 		{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETFCAP", unix.CAP_SETFCAP},
-		{"CAP_SETPCAP", unix.CAP_SETPCAP}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
+		{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
 	} {
 		if have&(1<<c.bit) == 0 {
 			list = append(list, c.name)
@@ -135,11 +135,12 @@ func onThreads(what string, e syscall.Errno) error {
 }
 
 // AllCaps lists every capability the running kernel knows, for the ambient
-// set of the helper.
+// set of the helper. A caller that lacks some has them in a user namespace of
+// its own all the same, where its bounding set begins anew.
 func AllCaps() []uintptr {
 	var caps []uintptr
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err == nil && v == 1 {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err == nil {
 			caps = append(caps, c)
 		}
 	}
