@@ -2,15 +2,14 @@ package control
 
 import (
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/bailey-dev/bailey"
 )
 
 // maxPath is how long the path of a socket may be, its end not counted
 // (unix(7), sun_path).
-const maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
+const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // checkPath says in words what the kernel calls an invalid argument.
 func checkPath(path string) error {

@@ -68,7 +68,9 @@ func Lacks() []string {
 		name string
 		bit  uint
 	}{
-		{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETFCAP", unix.CAP_SETFCAP},
+		{"CAP_SETUID", unix.CAP_SETUID},
+		{"CAP_SETGID", unix.CAP_SETGID},
+		{"CAP_SETFCAP", unix.CAP_SETFCAP},
 		{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN},
 	} {
 		if have&(1<<c.bit) == 0 {
