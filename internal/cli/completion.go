@@ -52,7 +52,10 @@ _bailey() {
 	:folders) compopt -o dirnames ;;
 	:commands)
 		compopt -o default
-		while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -c -- "$cur")
+		# Programs alone, each once, and not all of them at once.
+		[[ -z $cur ]] || while IFS= read -r line; do
+			[[ " ${COMPREPLY[*]} " == *" $line "* ]] || ! type -P "$line" >/dev/null || COMPREPLY+=("$line")
+		done < <(compgen -c -- "$cur" | sort -u)
 		;;
 	:variables)
 		while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -e -- "$cur")
@@ -319,8 +322,8 @@ func findFlag(n *kong.Node, typed string) *kong.Flag {
 
 // firstSentence keeps a description to one line of a menu.
 func firstSentence(s string) string {
-	if i := strings.IndexAny(s, ".;"); i >= 0 {
-		s = s[:i]
+	for _, end := range []string{". ", "; "} { // a dot alone may be a file's or a host's
+		s, _, _ = strings.Cut(s, end)
 	}
-	return terminal.Sanitize(s)
+	return terminal.Sanitize(strings.TrimSuffix(s, "."))
 }
