@@ -1,9 +1,11 @@
-package cli
+package cli_test
 
 import (
 	"slices"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/bailey-dev/bailey/internal/cli"
 )
 
 func FuzzAsText(f *testing.F) {
@@ -11,11 +13,11 @@ func FuzzAsText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := asText(s)
+		text := cli.AsText(s)
 		if !utf8.ValidString(text) {
 			t.Errorf("%q became %q, which is no text", s, text)
 		}
-		if got := asBytes(text); got != s {
+		if got := cli.AsBytes(text); got != s {
 			t.Errorf("%q came back as %q", s, got)
 		}
 	})
@@ -29,7 +31,7 @@ func TestBeyondDashes(t *testing.T) {
 		{[]string{"run", "--", "a"}, []string{"run", "--", "a"}, nil},
 		{[]string{"run", "-q", "--", "a", "--", "c"}, []string{"run", "-q", "--", "a"}, []string{"--", "c"}},
 	} {
-		seen, rest := beyondDashes(c.args)
+		seen, rest := cli.BeyondDashes(c.args)
 		if !slices.Equal(seen, c.seen) || !slices.Equal(rest, c.rest) {
 			t.Errorf("%q: %q and %q", c.args, seen, rest)
 		}
