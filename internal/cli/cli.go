@@ -90,9 +90,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	if err != nil {
 		return fail(host.Stderr, err)
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
+	args = familiar(args)
 	var rest []string
 	if args[0] == "run" || args[0] == "exec" {
 		args, rest = beyondDashes(args)
@@ -102,7 +100,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 		return exited
 	}
 	if err != nil {
-		if err = usageError(err); wantsJSON(args) {
+		if err = usageError(err, args, parser.Model); wantsJSON(args) {
 			run.Report(host.Stderr, err)
 			return bailey.ExitBailey
 		}
@@ -125,6 +123,7 @@ func newParser(grammar *commands, stdout, stderr io.Writer, exit func(int)) (*ko
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
+		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
 }
@@ -138,21 +137,6 @@ func afterDashes(args []string) (rest []string, dashed bool) {
 	return args, false
 }
 
-// usageError makes the parser's words one of ours.
-func usageError(err error) error {
-	if e, ok := errors.AsType[*bailey.Error](err); ok {
-		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
-	}
-	text := err.Error()
-	if flag, rest, ok := strings.Cut(text, ": expected "); ok && strings.HasPrefix(flag, "--") && strings.Contains(rest, " but got ") {
-		return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
-	}
-	if strings.HasPrefix(text, `expected "<name>`) {
-		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
-	}
-	return bailey.NewError(bailey.Invalid, text, "bailey --help, or bailey COMMAND --help")
-}
-
 // wantsJSON reports whether a command line that could not be read asks for
 // errors as events.
 func wantsJSON(args []string) bool {
@@ -161,6 +145,9 @@ func wantsJSON(args []string) bool {
 	}
 	return len(args) > 0 && args[0] == "run" && slices.Contains(args, "--json")
 }
+
+// errorOf finds one of our own errors.
+func errorOf(err error) (*bailey.Error, bool) { return errors.AsType[*bailey.Error](err) }
 
 // flagOf finds the flag that the parser put before our error's text.
 func flagOf(text string, e *bailey.Error) string {
@@ -176,7 +163,7 @@ func flagOf(text string, e *bailey.Error) string {
 func fail(w io.Writer, err error) int {
 	text := terminal.Sanitize(err.Error())
 	_, _ = fmt.Fprintf(w, "bailey: %s\n", text)
-	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+	if e, ok := errorOf(err); ok && e.Hint != "" {
 		_, _ = fmt.Fprintf(w, "hint: %s\n", terminal.Sanitize(e.Hint))
 	}
 	return bailey.ExitBailey

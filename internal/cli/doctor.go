@@ -30,14 +30,14 @@ type doctorCommand struct {
 
 // Help is what `bailey doctor --help` says beyond the flags.
 func (doctorCommand) Help() string {
-	return `Says which layers of a sandbox this machine has, by trying them: it makes a user namespace and a cgroup, starts a sandbox with a network, and compares what every process of it may do with what it must be. For what is missing it names the command that mends it. It also looks, inside a sandbox, whether this folder has uncommitted changes.
+	return `Says which layers of a sandbox this machine has, by trying them: it makes a user namespace and a cgroup, starts a sandbox with a network, and compares what every process of it may do with what it must be. For what is missing it names the command that mends it. It also looks whether this folder may be a workspace, and, inside a sandbox, whether it has uncommitted changes.
 
 Examples:
   bailey doctor
   bailey doctor --live api-3f2a91c0
   bailey doctor --json
 
-Exit codes: 0 when bailey run would work; 1 when a layer is missing, or a running sandbox is not what it must be; 125 when bailey failed.`
+Exit codes: 0 when bailey run would work in this folder; 1 when a layer is missing, or the folder may not be a workspace, or a running sandbox is not what it must be; 125 when bailey failed.`
 }
 
 // doctorReport is the published form of an examination.

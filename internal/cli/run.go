@@ -16,7 +16,7 @@ type runCommand struct {
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. Repeatable." group:"Network"`
 
 	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
-	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
+	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line, as docker reads it: quotes are kept as part of the value, and a line that begins with export is refused. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
 
 	Memory  config.Bytes    `placeholder:"4G" env:"BAILEY_MEMORY" help:"Memory of the whole sandbox; no swap. Default: 4G, at most three quarters of the machine's." group:"Limits"`
 	Cpus    config.CPUs     `placeholder:"2" env:"BAILEY_CPUS" help:"Processors. Default: all." group:"Limits"`
@@ -30,7 +30,7 @@ type runCommand struct {
 	ReadOnly bool     `help:"Mount the workspace read-only." group:"Workspace"`
 	Workdir  text     `placeholder:"DIR" help:"Start here: a folder of the current one, or another folder to be the workspace instead." group:"Workspace"`
 	Name     text     `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
-	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home. Repeatable." group:"Workspace"`
+	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. Repeatable." group:"Workspace"`
 
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
@@ -56,6 +56,7 @@ func (runCommand) Help() string {
 
 Examples:
   bailey run -- make test                       no network
+  bailey run --tool go -- go test ./...         none either: the modules that you have downloaded are shown
   bailey run --allow '*.example.com' -- npm ci  the names below example.com, ports 80 and 443
   bailey run --allow db.example.com:5432 -- psql -h db.example.com
   bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other

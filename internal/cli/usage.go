@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/harness"
+)
+
+// familiar turns what people type of habit into what it means here.
+func familiar(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "--version" || args[0] == "-v" || args[0] == "-V":
+		return append([]string{"version"}, args[1:]...)
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+// printHelp is the parser's help, under our own line of usage: a command's
+// flags stand before what it runs.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if n := ctx.Selected(); n != nil {
+		if _, err := fmt.Fprintf(ctx.Stdout, "Usage: %s\n", usage(n)); err != nil {
+			return err
+		}
+		options.NoAppSummary = true
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// usageError makes the parser's words one of ours.
+func usageError(err error, args []string, model *kong.Application) error {
+	if e, ok := errorOf(err); ok {
+		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
+	}
+	text := err.Error()
+	for _, explain := range []func() error{
+		func() error { return variableError(text, model) },
+		func() error { return valueError(text) },
+		func() error { return missingError(text) },
+		func() error { return firstWordError(text, args, model) },
+	} {
+		if e := explain(); e != nil {
+			return e
+		}
+	}
+	return bailey.NewError(bailey.Invalid, text, "bailey --help, or bailey COMMAND --help")
+}
+
+// variableError is about a value that the environment gives: the parser loses
+// our own words about it.
+func variableError(text string, model *kong.Application) error {
+	_, rest, _ := strings.Cut(text, "(from envar ")
+	name, quoted, found := strings.Cut(strings.TrimSuffix(rest, ")"), "=")
+	if !found {
+		return nil
+	}
+	for _, n := range model.Children {
+		for _, f := range n.Flags {
+			if !slices.Contains(f.Envs, name) {
+				continue
+			}
+			given, err := strconv.Unquote(quoted)
+			value, ok := reflect.TypeAssert[encoding.TextUnmarshaler](f.Target.Addr())
+			if err == nil && ok {
+				err = value.UnmarshalText([]byte(given))
+			}
+			if e, ok := errorOf(err); ok {
+				return bailey.NewError(bailey.Invalid, name+" in the environment: "+e.Message, e.Hint)
+			}
+		}
+	}
+	return nil
+}
+
+// valueError is about a flag's value that is not there, or reads as a flag.
+func valueError(text string) error {
+	flag, rest, ok := strings.Cut(text, ": expected ")
+	if !ok || !strings.HasPrefix(flag, "--") {
+		return nil
+	}
+	_, got, ok := strings.Cut(rest, ` but got "`)
+	if !ok {
+		return nil
+	}
+	if value, _, _ := strings.Cut(got, `"`); strings.HasPrefix(value, "-") && value != "--" {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %s is no value for it", flag, value),
+			"write "+flag+"=VALUE; a value that begins with a hyphen needs the equals sign")
+	}
+	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
+}
+
+// missingError is about an argument that is not there.
+func missingError(text string) error {
+	switch {
+	case strings.HasPrefix(text, `expected "<name>`):
+		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
+	case strings.HasPrefix(text, `expected "<shell>`):
+		return bailey.NewError(bailey.Invalid, "no shell was named", "bailey completion bash, or zsh, or fish")
+	}
+	return nil
+}
+
+// firstWordError is about a line that begins with no command of ours.
+func firstWordError(text string, args []string, model *kong.Application) error {
+	if len(args) == 0 {
+		return nil
+	}
+	word, _, _ := strings.Cut(args[0], "=")
+	if !strings.HasPrefix(text, "unexpected argument "+word) && !strings.HasPrefix(text, "unknown flag "+word) {
+		return nil
+	}
+	if harness.Known(args[0]) {
+		return bailey.NewError(bailey.Invalid, args[0]+" is an agent, and no command of bailey's", "bailey run "+args[0])
+	}
+	for _, n := range visible(model) {
+		if slices.Contains(args[1:], n.Name) && strings.HasPrefix(word, "-") && findFlag(n, word) != nil {
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s stands before %s, whose flag it is", word, n.Name), fmt.Sprintf("bailey %s %s …", n.Name, args[0]))
+		}
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return nil
+	}
+	return bailey.NewError(bailey.Invalid, text, "bailey --help lists the commands; a program is run with bailey run -- COMMAND")
+}
