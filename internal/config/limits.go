@@ -69,7 +69,8 @@ const (
 func Check(l bailey.Limits) error {
 	switch {
 	case l.MemoryBytes < minMemory:
-		return bailey.NewError(bailey.Invalid, "--memory: a sandbox needs at least 64M", "use --memory 512M or more")
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--memory: %s is too little for a sandbox", Bytes(l.MemoryBytes)),
+			fmt.Sprintf("use --memory %s or more, or leave it out", Bytes(minMemory)))
 	case l.Processes < minProcesses || l.Processes > maxProcesses:
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--pids: %d is not between %d and %d", l.Processes, minProcesses, maxProcesses),
 			"leave it out for 512; the first process alone has several threads")

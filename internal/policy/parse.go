@@ -82,6 +82,9 @@ func refuseForeign(s string) error {
 		host, _, _ := strings.Cut(rest, "/")
 		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host))
 	}
+	if isRange(s) {
+		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; --net open is for every public one")
+	}
 	switch {
 	case s == "":
 		return bad(s, "it is empty", "name a host, such as example.com")
@@ -89,15 +92,26 @@ func refuseForeign(s string) error {
 		return bad(s, "it would allow every host", "use --net open for that, or name the hosts")
 	case strings.Contains(s, "@"):
 		return bad(s, "it holds a user name", "write the host alone, after the @")
+	case strings.Contains(s, ","):
+		return bad(s, "it holds a comma, and a rule is one host", "write one host per rule, such as --allow a.example --allow b.example")
 	case strings.Contains(s, "/"):
 		host, _, _ := strings.Cut(s, "/")
-		return bad(s, "it holds a path or an address range, and a rule is one host", fmt.Sprintf("write the bare host: %q", host))
+		return bad(s, "it holds a path, and a rule is one host", fmt.Sprintf("write the bare host: %q", host))
 	case strings.ContainsAny(s, `?#\`):
 		return bad(s, "it is not a host name", "write a host such as example.com")
 	case strings.Contains(s, "%"):
 		return bad(s, "it holds a percent sign: neither zones nor escapes are part of a host", "write the plain host or address")
 	}
 	return nil
+}
+
+// isRange reports whether s is a range of addresses, with or without a port.
+func isRange(s string) bool {
+	_, err := netip.ParsePrefix(s)
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && err != nil {
+		_, err = netip.ParsePrefix(s[:i])
+	}
+	return err == nil
 }
 
 // splitPort takes the port off; no port is 0. IPv6 addresses without brackets
