@@ -132,7 +132,7 @@ func (x *denial) allow() string {
 
 // row is one line of the footer.
 func (x *denial) row() string {
-	line := x.target + " (" + x.reason
+	line := x.target + " (" + inWords(x.reason)
 	if x.count > 1 {
 		line += ", " + strconv.Itoa(x.count) + " times"
 	}
@@ -141,6 +141,24 @@ func (x *denial) row() string {
 		line += "   " + flags
 	}
 	return line
+}
+
+// inWords says what a person can do about a refusal that no --allow mends. The
+// others keep the word that events have.
+func inWords(reason string) string {
+	switch reason {
+	case policy.ReasonUnresolved:
+		return "this machine could not resolve it: check the name, and this machine's DNS"
+	case policy.ReasonSpecialAddress:
+		return "a private or special address, which no sandbox reaches whatever the rules say"
+	case policy.ReasonHostAddress:
+		return "an address of this machine itself, which no sandbox reaches whatever the rules say"
+	case policy.ReasonDeniedByRule:
+		return "a --deny rule refuses it"
+	case policy.ReasonUpstream:
+		return "allowed, but it did not answer"
+	}
+	return reason
 }
 
 // list returns the targets in the order of their first refusal.

@@ -2,7 +2,11 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/rootfs"
@@ -25,6 +29,10 @@ func Exec(ctx context.Context, h Host, r ExecRequest) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if r.Workdir != "" && !filepath.IsAbs(r.Workdir) {
+		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("--workdir: %q does not begin with a slash", r.Workdir),
+			"name the folder as the sandbox sees it, such as --workdir "+filepath.Join(h.Dir, r.Workdir))
+	}
 	if t := rootfs.Terminal(h.Env.Get); t != "" {
 		env = merge([]string{"TERM=" + t}, env)
 	}
@@ -39,7 +47,13 @@ func Exec(ctx context.Context, h Host, r ExecRequest) (int, error) {
 	})
 	if err != nil && result.Code != 0 {
 		out.must("%s", err.Error())
+		if hint := startHint(r.Command, result.Code, false); hint != "" {
+			out.must("%s", hint)
+		}
 		return result.Code, nil
+	}
+	if errors.Is(err, session.ErrLost) { // what the wire said of it, such as EOF, says nothing more
+		err = bailey.NewError(bailey.Unavailable, session.ErrLost.Error(), "bailey ps lists those that are still there")
 	}
 	return result.Status(), err
 }

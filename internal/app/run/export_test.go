@@ -56,3 +56,12 @@ func ReportRuns(w io.Writer, dir string, found []workspace.Finding) {
 
 // Filtered is filtered.
 func Filtered(counts map[string]uint64) string { return filtered(counts) }
+
+// Doubts is (*Request).doubts.
+func Doubts(r Request) []string { return r.doubts() }
+
+// Nested is nested, of a caller with that environment.
+func Nested(env config.Lookup, err error) error { return nested(Host{Env: env}, err) }
+
+// StartHint is startHint.
+func StartHint(argv []string, code int, agents bool) string { return startHint(argv, code, agents) }

@@ -42,7 +42,7 @@ type plan struct {
 func makePlan(h Host, r *Request) (*plan, error) {
 	ws, start, err := openWorkspace(&h, r)
 	if err != nil {
-		return nil, err
+		return nil, nested(h, err)
 	}
 	env, err := environment(h, r, ws)
 	if err != nil {
@@ -73,6 +73,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.notes = r.doubts()
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
@@ -167,7 +168,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 		}
 	}
 	p.quiet = preset.Quiet
-	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes)
+	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes, p.notes)
 }
 
 func (p *plan) proxy() gate.Settings {

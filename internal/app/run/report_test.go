@@ -44,6 +44,28 @@ func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
 	}
 }
 
+func TestNetFooter_SaysInWordsWhatNoRuleMends(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		policy.ReasonUnresolved:     "(this machine could not resolve it: check the name, and this machine's DNS, 2 times)",
+		policy.ReasonSpecialAddress: "(a private or special address, which no sandbox reaches whatever the rules say, 2 times)",
+		policy.ReasonHostAddress:    "(an address of this machine itself, which no sandbox reaches whatever the rules say, 2 times)",
+		policy.ReasonDeniedByRule:   "(a --deny rule refuses it, 2 times)",
+		policy.ReasonUpstream:       "(allowed, but it did not answer, 2 times)",
+		policy.ReasonNotAllowed:     "(not-allowed, 2 times)   --allow a.test:443",
+	} {
+		e := refusal("a.test")
+		e.Reason = reason
+		if got := footer(e, e); got != "bailey: the network refused:\nbailey:   a.test "+want+"\n" {
+			t.Errorf("%s: %q", reason, got)
+		}
+		var out bytes.Buffer
+		if run.NetEvents(&out, true, e); !strings.Contains(out.String(), `"reason":"`+reason+`"`) {
+			t.Errorf("twin: an event has the code: %s", out.String())
+		}
+	}
+}
+
 func TestNetEvent_HostIsAName(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]bailey.Event{
