@@ -83,6 +83,16 @@ func (l *layout) git() error {
 	return l.nested()
 }
 
+// fromAbove is the command that starts in a folder of a repository with git;
+// empty where its words would need a shell's quotes.
+func fromAbove(repo, dir string) string {
+	rel, err := filepath.Rel(repo, dir)
+	if err != nil || strings.ContainsFunc(repo+rel, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`\\$&;|<>()*?[]{}#~!", r) }) {
+		return ""
+	}
+	return fmt.Sprintf(" (with all of it: cd %s && bailey run --workdir %s …)", repo, rel)
+}
+
 // own looks at the workspace's .git and guards what it finds.
 func (l *layout) own() error {
 	dot := filepath.Join(l.w.Path, ".git")
@@ -99,7 +109,7 @@ func (l *layout) own() error {
 	switch repo.Kind {
 	case gitdata.None:
 		if repo.Above != "" {
-			l.note("git does not work here: the repository's folder %s lies above the workspace", repo.Above)
+			l.note("git does not work here: the repository's folder %s lies above the workspace%s", repo.Above, fromAbove(repo.Above, l.w.Path))
 		}
 		return nil
 	case gitdata.Broken:

@@ -549,3 +549,24 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// TestOpen_SaysHowToHaveGitInASubfolder: the note of a folder below a
+// repository holds a line to copy, where it needs no quotes.
+func TestOpen_SaysHowToHaveGitInASubfolder(t *testing.T) {
+	t.Parallel()
+	dir := yard(t)
+	git(t, dir, "init", "-q", ".")
+	for sub, want := range map[string]string{
+		"a/b": " (with all of it: cd " + dir + " && bailey run --workdir a/b …)",
+		"a b": "",
+	} {
+		write(t, filepath.Join(dir, sub, "file"), "x")
+		w, err := workspace.Open(workspace.Request{Dir: filepath.Join(dir, sub), UID: os.Getuid()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if note := "git does not work here: the repository's folder " + dir + " lies above the workspace" + want; !slices.Contains(w.Notes, note) {
+			t.Errorf("%s: %q, want %q", sub, w.Notes, note)
+		}
+	}
+}
