@@ -51,6 +51,16 @@ func TestDoctor_OfAHealthyMachine(t *testing.T) {
 		if r := y.Run(t, "doctor").OK(t); !strings.Contains(r.Stdout, "uncommitted changes in 1 files") {
 			t.Errorf("twin: a changed checkout: %s", r.Stdout)
 		}
+		// Where bailey run would refuse the folder the machine is sound and the
+		// answer is no.
+		for _, dir := range []string{y.Home, "/"} {
+			r := y.RunWith(t, func(c *exec.Cmd) { c.Dir = dir }, "doctor").Exit(t, 1)
+			for _, says := range []string{"workspace        missing", dir + " may not be a workspace", "started and ended", "fix: run bailey in the folder of one project"} {
+				if !strings.Contains(r.Stdout, says) {
+					t.Errorf("in %s: no %q in %s", dir, says, r.Stdout)
+				}
+			}
+		}
 	})
 }
 

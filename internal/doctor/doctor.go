@@ -244,10 +244,10 @@ func (d *Doctor) cgroups() Row {
 	if err := g.Remove(); err != nil {
 		return Row{Status: Warn, Detail: err.Error()}
 	}
-	return cgroupRow(version, statuses)
+	return d.cgroupRow(version, statuses)
 }
 
-func cgroupRow(version int, statuses []cgroup.Status) Row {
+func (d *Doctor) cgroupRow(version int, statuses []cgroup.Status) Row {
 	var enforced, watched []string
 	why := ""
 	for _, s := range statuses {
@@ -261,11 +261,40 @@ func cgroupRow(version int, statuses []cgroup.Status) Row {
 	if len(watched) == 0 {
 		return Row{Status: OK, Detail: fmt.Sprintf("version %d; enforced: %s", version, strings.Join(enforced, ", "))}
 	}
-	detail := "watched, not enforced: " + strings.Join(watched, ", ") + " (" + why + ")"
+	detail := keptOtherwise(watched) + " (" + why + ")"
 	if len(enforced) > 0 {
 		detail = fmt.Sprintf("version %d; enforced: %s; %s", version, strings.Join(enforced, ", "), detail)
 	}
-	return Row{Status: Warn, Detail: detail, Fix: "log in through systemd, or start bailey with: systemd-run --user --scope -p Delegate=yes bailey run …"}
+	return Row{Status: Warn, Detail: detail, Fix: d.cgroupFix()}
+}
+
+// keptOtherwise says what becomes of the limits that no cgroup keeps.
+func keptOtherwise(limits []string) string {
+	var parts []string
+	for _, l := range limits {
+		switch l {
+		case cgroup.Memory:
+			parts = append(parts, "memory is watched, not enforced: a watchdog measures it and ends the sandbox")
+		case cgroup.CPU:
+			parts = append(parts, "cpu is not limited")
+		case cgroup.Tasks:
+			parts = append(parts, "pids is enforced inside alone")
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cgroupFix is how this machine's caller comes by a cgroup. Version 1 can be
+// handed to nobody safely (cgroups(7), systemd.resource-control(5)); version 2
+// is handed on by systemd where it runs (sd_booted(3)), else by root.
+func (d *Doctor) cgroupFix() string {
+	if d.read("/sys/fs/cgroup/cgroup.controllers") == "" {
+		return "boot with cgroups of version 2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line): version 1 is not delegated to users"
+	}
+	if info, err := os.Stat(path.Join("/", d.cfg.Root, "run/systemd/system")); err == nil && info.IsDir() {
+		return "log in through systemd, or start bailey with: systemd-run --user --scope -p Delegate=yes bailey run …"
+	}
+	return "let root make a cgroup, hand it and its cgroup.procs to you, and start your session in a group below it (cgroups(7): delegation)"
 }
 
 func (d *Doctor) terminal() Row {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/doctor"
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 )
 
 // machine makes a folder that looks like a machine's /proc and /sys.
@@ -84,7 +85,7 @@ func TestExamine_Decides(t *testing.T) {
 		{"binfmt_misc masks nothing", "proc", map[string]string{"proc/self/mountinfo": "1 2 0:3 / /proc/sys/fs/binfmt_misc rw - autofs x rw\n"}, 1000, doctor.OK, "whole", ""},
 		{"filters without notifications", "seccomp", map[string]string{"proc/sys/kernel/seccomp/actions_avail": "trap errno\n"}, 1000, doctor.Missing, "user_notif", "CONFIG_SECCOMP_FILTER"},
 		{"no sandbox starts", "gvisor", nil, 1000, doctor.Missing, "no sandbox here", "buy another machine"},
-		{"nor one for git", "workspace", nil, 1000, doctor.Warn, "no sandbox here", ""},
+		{"nor one in this folder", "workspace", nil, 1000, doctor.Missing, "no sandbox here", "buy another machine"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			row := examine(t, machine(t, c.change), c.uid)[c.layer]
@@ -92,6 +93,43 @@ func TestExamine_Decides(t *testing.T) {
 				t.Errorf("got %+v, want %s, %q, %q", row, c.want, c.detail, c.fix)
 			}
 		})
+	}
+}
+
+// TestCgroups_NamesAMendThatThisMachineHas: version 1 is delegated to nobody,
+// and systemd hands on version 2 only where it runs.
+func TestCgroups_NamesAMendThatThisMachineHas(t *testing.T) {
+	const systemd, two = "run/systemd/system/x", "sys/fs/cgroup/cgroup.controllers"
+	watched := []cgroup.Status{{Limit: cgroup.Memory, Why: "not yours"}, {Limit: cgroup.CPU, Why: "not yours"}, {Limit: cgroup.Tasks, Why: "not yours"}}
+	for _, c := range []struct {
+		name   string
+		change map[string]string
+		fix    string
+	}{
+		{"version 1", nil, "systemd.unified_cgroup_hierarchy=1"},
+		{"version 1 with systemd", map[string]string{systemd: ""}, "systemd.unified_cgroup_hierarchy=1"},
+		{"version 2", map[string]string{two: "memory pids\n"}, "let root make a cgroup"},
+		{"version 2 with systemd", map[string]string{two: "memory pids\n", systemd: ""}, "systemd-run --user"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			row := doctor.CgroupRow(machine(t, c.change), 0, watched)
+			if row.Status != doctor.Warn || !strings.Contains(row.Fix, c.fix) || strings.Contains(row.Fix, "systemd-run") != strings.Contains(c.fix, "systemd-run") {
+				t.Errorf("%+v, want %q", row, c.fix)
+			}
+			for _, says := range []string{"memory is watched, not enforced: a watchdog", "cpu is not limited", "pids is enforced inside", "(not yours)"} {
+				if !strings.Contains(row.Detail, says) {
+					t.Errorf("%q does not say %q", row.Detail, says)
+				}
+			}
+		})
+	}
+	row := doctor.CgroupRow(machine(t, nil), 1, []cgroup.Status{{Limit: cgroup.Memory, Enforced: true}, {Limit: cgroup.CPU, Enforced: true}})
+	if row.Status != doctor.OK || row.Fix != "" || row.Detail != "version 1; enforced: memory, cpu" {
+		t.Errorf("twin: all enforced: %+v", row)
+	}
+	row = doctor.CgroupRow(machine(t, nil), 1, []cgroup.Status{{Limit: cgroup.Memory, Enforced: true}, {Limit: cgroup.CPU, Why: "none"}})
+	if row.Detail != "version 1; enforced: memory; cpu is not limited (none)" {
+		t.Errorf("one of two: %+v", row)
 	}
 }
 

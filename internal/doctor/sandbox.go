@@ -162,12 +162,12 @@ func (d *Doctor) dirty(ctx context.Context) Row {
 	script := `git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { echo none; exit 0; }; git status --porcelain | head -n 1000 | wc -l`
 	sb, err := d.cfg.Start(ctx, Request{Dir: d.cfg.Dir, ReadOnly: true, Command: []string{"sh", "-c", script}})
 	if err != nil {
-		return unfit(err)
+		return failed(err)
 	}
 	out, _ := io.ReadAll(io.LimitReader(sb, MaxReport))
 	code, _, err := sb.Finish()
-	if err != nil {
-		return unfit(err)
+	if err != nil { // it may not be a workspace, and then nothing runs here
+		return failed(err)
 	}
 	answer := strings.TrimSpace(string(out))
 	switch {
@@ -182,11 +182,4 @@ func (d *Doctor) dirty(ctx context.Context) Row {
 		Status: Warn, Detail: fmt.Sprintf("%s has uncommitted changes in %s files: they cannot be told from the agent's", d.cfg.Dir, answer),
 		Fix: "git commit or git stash before the run",
 	}
-}
-
-// unfit is a folder that may not be a workspace, or has no git to ask.
-func unfit(err error) Row {
-	r := failed(err)
-	r.Status = Warn
-	return r
 }
