@@ -232,7 +232,7 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) (de
 		tool.Notes = append(tool.Notes, fmt.Sprintf("of %s only %s is there inside: it is a project, not an installation", see.whole, real))
 	}
 	for _, l := range links {
-		if venv := s.venv(l.Path); venv != "" && !s.inWorkspace(venv) && !f.untrusted && s.harmless(venv) && s.project(venv) == "" {
+		if venv := s.venv(l.Path); !f.untrusted && s.apart(venv) {
 			s.mount(tool, venv, f.why)
 		}
 	}
@@ -250,6 +250,12 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) (de
 		}
 	}
 	return ""
+}
+
+// apart reports whether there is a Python environment that may be shown as a
+// whole.
+func (s *search) apart(venv string) bool {
+	return venv != "" && !s.inWorkspace(venv) && s.harmless(venv) && s.project(venv) == ""
 }
 
 // cargo shows a folder of cargo's commands, unless a link of the workspace led

@@ -244,21 +244,15 @@ func (s *scanner) follow(rel string) (f followed, ok bool) {
 	for links := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
-		if name == ".." {
-			if f.path == "" {
-				return f, false
-			}
-			if f.path = filepath.Dir(f.path); f.path == "." {
-				f.path = ""
-			}
-			continue
-		}
-		next := filepath.Join(f.path, name)
-		target, fresh, err := s.link(next)
-		switch {
-		case err != nil:
+		next, inside := step(f.path, name)
+		if !inside {
 			return f, false
-		case target == "":
+		}
+		target, fresh, err := s.link(next)
+		if err != nil {
+			return f, false
+		}
+		if target == "" {
 			f.path = next
 			continue
 		}
@@ -275,6 +269,17 @@ func (s *scanner) follow(rel string) (f followed, ok bool) {
 		rest = append(strings.Split(filepath.Clean(target), "/"), rest...)
 	}
 	return f, true
+}
+
+// step goes from one folder of the tree to a name in it, or up.
+func step(at, name string) (next string, inside bool) {
+	if name != ".." {
+		return filepath.Join(at, name), true
+	}
+	if next = filepath.Dir(at); next == "." {
+		next = ""
+	}
+	return next, at != ""
 }
 
 // link returns what the link at a path without other links holds, "" for what
@@ -319,22 +324,29 @@ func (s *scanner) hostTree(top, what string, left *int, touched *[]string) {
 		}
 		for _, e := range entries {
 			path := filepath.Join(queue[0], e.Name)
-			fresh := s.fresh(path)
-			switch {
-			case e.Type.IsDir():
-				if queue = append(queue, path); fresh {
-					*touched = append(*touched, path)
-				}
-			case fresh:
-				s.add(path, what)
-			case e.Type == fs.ModeSymlink:
-				if dir := s.hostLink(path, what); dir != "" && !seen[dir] {
-					seen[dir] = true
-					queue = append(queue, dir)
-				}
+			if e.Type.IsDir() && s.fresh(path) {
+				*touched = append(*touched, path)
+			}
+			if dir := s.hostTreeEntry(path, e.Type, what); dir != "" && !seen[dir] {
+				seen[dir] = true
+				queue = append(queue, dir)
 			}
 		}
 	}
+}
+
+// hostTreeEntry reports a file that was changed, and returns a folder, or the
+// one that a link leads to.
+func (s *scanner) hostTreeEntry(path string, kind fs.FileMode, what string) (folder string) {
+	switch {
+	case kind.IsDir():
+		return path
+	case s.fresh(path):
+		s.add(path, what)
+	case kind == fs.ModeSymlink:
+		return s.hostLink(path, what)
+	}
+	return ""
 }
 
 // hostLink reports a link whose end in the tree was changed, and returns that
