@@ -79,7 +79,7 @@ func (h *Held) submodules(gitDir string, gitlinks []string, since time.Time) (fo
 		return []Finding{open(worktree, "cannot be looked through for submodules: do not use git here")}
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	s := submodules{guard: h.guard, root: root, worktree: worktree, since: since}
+	s := submodules{held: h, root: root, worktree: worktree, since: since}
 	for _, link := range gitlinks {
 		dot := filepath.Join(link, ".git")
 		if !filepath.IsLocal(dot) || !s.made(dot) {
@@ -97,7 +97,7 @@ func (h *Held) submodules(gitDir string, gitlinks []string, since time.Time) (fo
 }
 
 type submodules struct {
-	guard    Guard
+	held     *Held
 	root     *os.File
 	worktree string
 	since    time.Time
@@ -112,7 +112,7 @@ func (s *submodules) made(dot string) bool {
 	}
 	path := filepath.Join(s.worktree, dot)
 	if info.Mode.IsDir() {
-		return !s.isGuarded(path, info) && s.touched(dot)
+		return !s.held.holds(info) && s.touched(dot)
 	}
 	if !s.touched(dot) {
 		return false
@@ -134,18 +134,28 @@ func (s *submodules) trusted(repo gitdata.Repo) bool {
 	if err != nil {
 		return false
 	}
-	if s.isGuarded(repo.GitDir, info) {
+	if s.held.holds(info) {
 		return true
 	}
-	in := slices.ContainsFunc(s.guard.GitDirs, func(top string) bool { return sandbox.Within(repo.GitDir, filepath.Join(top, "modules")) })
+	in := slices.ContainsFunc(s.held.guard.GitDirs, func(top string) bool { return sandbox.Within(repo.GitDir, filepath.Join(top, "modules")) })
 	return in && !slices.ContainsFunc([]string{"", "config", "hooks", "info", "commondir", "config.worktree"}, func(name string) bool {
 		info, err := beneath.Lstat(dir, name)
 		return err == nil && !info.Changed.Before(s.since)
 	})
 }
 
-func (s *submodules) isGuarded(path string, info beneath.Info) bool {
-	return slices.Contains(s.guard.GitDirs, path) && info.Ino == s.guard.Inodes[path]
+// holds reports whether a folder is one of the guarded git folders, wherever
+// it is now.
+func (h *Held) holds(info beneath.Info) bool {
+	for _, path := range h.guard.GitDirs {
+		if dir := h.dirs[path]; dir != nil {
+			held, err := beneath.Lstat(dir, "")
+			if err == nil && held.Dev == info.Dev && held.Ino == info.Ino {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // touched reports whether something was made, changed or moved at rel, or in

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -32,12 +33,11 @@ func forgedIndex(t *testing.T, dir string, mode uint32, paths ...string) {
 	out := binary.BigEndian.AppendUint32([]byte("DIRC"), 2)
 	out = binary.BigEndian.AppendUint32(out, uint32(len(paths)))
 	for _, path := range paths {
-		b := make([]byte, 40)
-		binary.BigEndian.PutUint32(b[24:], mode)
-		b = append(b, sha...)
+		b := binary.BigEndian.AppendUint32(bytes.Repeat([]byte{0}, 24), mode)
+		b = append(append(b, bytes.Repeat([]byte{0}, 12)...), sha...)
 		b = binary.BigEndian.AppendUint16(b, uint16(len(path)))
 		b = append(b, path...)
-		out = append(out, append(b, make([]byte, 8-len(b)%8)...)...)
+		out = append(out, append(b, bytes.Repeat([]byte{0}, 8-len(b)%8)...)...)
 	}
 	write(t, dir+"/.git/index.new", string(out)+strings.Repeat("\x00", 20))
 	if err := os.Rename(dir+"/.git/index.new", dir+"/.git/index"); err != nil {
@@ -144,6 +144,25 @@ func TestRevert_LeavesWhatGitMakes(t *testing.T) {
 		t.Errorf("%q", say(got, dir))
 	}
 	git(t, dir, "status")
+}
+
+// TestRevert_LeavesAGuardedSubmoduleThatWasMoved is another twin: the .git of
+// it names a git folder that is guarded, wherever both are now.
+func TestRevert_LeavesAGuardedSubmoduleThatWasMoved(t *testing.T) {
+	t.Parallel()
+	lib, dir := repository(t, yard(t)), repository(t, yard(t))
+	repository(t, dir+"/vendor/x")
+	git(t, dir+"/vendor/x", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "sub")
+	held := workspace.Hold(open(t, dir).Guard)
+	defer held.Release()
+	since := start(t, dir)
+	if err := os.Rename(dir+"/vendor/x", dir+"/vendor/moved"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/vendor/moved/sub/new", "x")
+	if done, _ := workspace.Split(held.Revert(since)); len(done) > 0 {
+		t.Errorf("%q", say(done, dir))
+	}
 }
 
 // TestRevert_SetsTheGitOfANewSubmoduleAside: `git status` above runs git in
@@ -327,10 +346,31 @@ func TestTripwire_EndsWhatWouldHaveGitActAtOnce(t *testing.T) {
 	}
 }
 
+// TestTripwire_WatchesWhatAWorkTreeShares: the other work tree's git follows
+// commondir too.
+func TestTripwire_WatchesWhatAWorkTreeShares(t *testing.T) {
+	t.Parallel()
+	main, dir := repository(t, yard(t)), filepath.Join(yard(t), "linked")
+	git(t, main, "worktree", "add", "-q", dir)
+	wire := workspace.NewTripwire(open(t, dir).Guard)
+	go wire.Run()
+	defer wire.Stop()
+	write(t, main+"/.git/commondir", "../ev\n")
+	select {
+	case f := <-wire.Tripped():
+		if f.Path != main+"/.git/commondir" {
+			t.Errorf("%+v", f)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was seen")
+	}
+}
+
 // TestTripwire_LetsGitWork is the twin.
 func TestTripwire_LetsGitWork(t *testing.T) {
 	t.Parallel()
 	lib, dir := repository(t, yard(t)), repository(t, yard(t))
+	git(t, dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "before")
 	wire := workspace.NewTripwire(open(t, dir).Guard)
 	go wire.Run()
 	defer wire.Stop()
@@ -348,6 +388,7 @@ func TestTripwire_LetsGitWork(t *testing.T) {
 	git(t, dir, "stash")
 	git(t, dir, "stash", "pop")
 	git(t, dir, "sparse-checkout", "set", "--no-cone", "/*")
+	git(t, dir+"/before", "sparse-checkout", "set", "--no-cone", "/*")
 	git(t, dir, "gc", "-q")
 	git(t, dir, "update-index", "--split-index")
 	git(t, dir, "status")

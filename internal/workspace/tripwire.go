@@ -12,6 +12,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/inotify"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 )
 
 // How long a change may go unseen that makes no event: a write by a mapping or
@@ -86,7 +87,8 @@ func NewTripwire(g Guard) *Tripwire {
 func (t *Tripwire) newWire(path string, dir *os.File, absent []string) *wire {
 	w := &wire{path: path, dir: dir, absent: nil, links: make(map[string]uint64), index: stampOf(dir), skip: false}
 	for _, a := range absent {
-		if rel, ok := strings.CutPrefix(a, path+"/"); ok && dangerous(rel, dir, path) {
+		rel, ok := strings.CutPrefix(a, path+"/")
+		if ok && t.innermost(a) == path && dangerous(rel, dir, path) {
 			w.absent = append(w.absent, rel)
 		}
 	}
@@ -101,6 +103,17 @@ func (t *Tripwire) newWire(path string, dir *os.File, absent []string) *wire {
 		t.watch(w, rel)
 	}
 	return w
+}
+
+// innermost returns the git folder that a path belongs to: one may lie in
+// another.
+func (t *Tripwire) innermost(path string) (top string) {
+	for _, dir := range t.held.guard.GitDirs {
+		if sandbox.Within(path, dir) && len(dir) > len(top) {
+			top = dir
+		}
+	}
+	return top
 }
 
 // dangerous leaves out what does nothing by itself while the sandbox runs, and

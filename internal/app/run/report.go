@@ -140,7 +140,7 @@ func (u *running) files() {
 	u.report(bailey.EventFileShadowed, "changed in the sandbox's own copy; the host's is as it was", found)
 	u.report(bailey.EventFileReverted, "set right after the run", u.reverted)
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
-	u.report(bailey.EventFileGit, "look before you use git there", repos)
+	u.report(bailey.EventFileGit, "do not run git there, nor in a checkout above, before you have looked", repos)
 	if truncated {
 		u.warn(fmt.Sprintf("the workspace is large: the look for new git folders stopped after %v", scanBudget))
 	}

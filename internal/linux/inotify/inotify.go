@@ -47,7 +47,7 @@ func (w *Watcher) Add(dir *os.File) (int, error) {
 
 // Wait returns what happened, or nothing after patience.
 func (w *Watcher) Wait(patience time.Duration) ([]Event, error) {
-	poll := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN, Revents: 0}} //nolint:gosec // a descriptor
+	poll := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN, Revents: 0}}
 	n, err := unix.Poll(poll, int(patience.Milliseconds()))
 	if n == 0 || errors.Is(err, unix.EINTR) {
 		return nil, nil
@@ -69,7 +69,7 @@ func (w *Watcher) Wait(patience time.Duration) ([]Event, error) {
 // cookie, length of the name, and the name with NULs behind it.
 func decode(b []byte) (events []Event) {
 	for len(b) >= unix.SizeofInotifyEvent {
-		folder, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]) //nolint:gosec // it is signed
+		folder, mask := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
 		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
 		name := bytes.TrimRight(b[unix.SizeofInotifyEvent:min(end, len(b))], "\x00")
 		events = append(events, Event{Folder: int(folder), Name: string(name), Lost: mask&unix.IN_Q_OVERFLOW != 0})
