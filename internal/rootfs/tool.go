@@ -239,17 +239,22 @@ func (s *search) show(tool *Tool, f found, real string, links []bailey.Link) (de
 	if see.root != "" {
 		s.mount(tool, see.root, f.why)
 	}
-	for _, dir := range f.path {
-		if filepath.Base(filepath.Dir(dir)) == ".cargo" || s.Home != "" && dir == s.real(filepath.Join(s.Home, ".cargo/bin")) {
-			s.cargo(tool, f, dir) // its own commands; its credentials lie beside bin
-		}
-	}
+	s.cargos(tool, f)
 	for _, l := range links {
 		if !isSystem(l.Path) && !s.inWorkspace(l.Path) && !coveredBy(tool.Mounts, l.Path) {
 			tool.Links = append(tool.Links, l)
 		}
 	}
 	return ""
+}
+
+// cargos shows cargo's own commands, where the program was found among them.
+func (s *search) cargos(tool *Tool, f found) {
+	for _, dir := range f.path {
+		if filepath.Base(filepath.Dir(dir)) == ".cargo" || s.Home != "" && dir == s.real(filepath.Join(s.Home, ".cargo/bin")) {
+			s.cargo(tool, f, dir) // its own commands; its credentials lie beside bin
+		}
+	}
 }
 
 // apart reports whether there is a Python environment that may be shown as a
