@@ -65,6 +65,7 @@ func (r Resolver) Named(name string) ([]Tool, error) {
 	if len(s.tools) == 0 {
 		return nil, s.missing(name)
 	}
+	s.goModules("--tool " + name)
 	return s.tools, nil
 }
 
