@@ -12,7 +12,7 @@ FISHDIR := $(PREFIX)/share/fish/vendor_completions.d
 
 LDFLAGS := -s -w
 
-.PHONY: all build install test unit spec lint bench gen help clean
+.PHONY: all build install uninstall test unit spec lint bench gen help clean
 .DEFAULT_GOAL := all
 
 all: build
@@ -28,6 +28,9 @@ install: build ## install the binary, its manual page and completions (PREFIX=/u
 	bin/bailey completion bash >"$(DESTDIR)$(BASHDIR)/bailey"
 	bin/bailey completion zsh >"$(DESTDIR)$(ZSHDIR)/_bailey"
 	bin/bailey completion fish >"$(DESTDIR)$(FISHDIR)/bailey.fish"
+
+uninstall: ## take away what install put in place (the same PREFIX)
+	rm -f "$(DESTDIR)$(PREFIX)/bin/bailey" "$(DESTDIR)$(MANDIR)/bailey.1" "$(DESTDIR)$(BASHDIR)/bailey" "$(DESTDIR)$(ZSHDIR)/_bailey" "$(DESTDIR)$(FISHDIR)/bailey.fish"
 
 test: build ## run all tests: units with the race detector, then the security claims
 	@.ci/deps test
