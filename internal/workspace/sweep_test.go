@@ -310,6 +310,19 @@ func TestTripwire_EndsWhatWouldHaveGitActAtOnce(t *testing.T) {
 		}},
 		"log":   {"logs/refs/heads/x", func(t *testing.T, dir string) { t.Helper(); link(t, "/x", dir+"/.git/logs/refs/heads/x") }},
 		"index": {"index", func(t *testing.T, dir string) { t.Helper(); forgedIndex(t, dir, gitlink, ".git/evil") }},
+		"by another name": {"index", func(t *testing.T, dir string) {
+			t.Helper()
+			forged := repository(t, yard(t))
+			forgedIndex(t, forged, regular, "../x")
+			data, err := os.ReadFile(forged + "/.git/index")
+			if err == nil {
+				err = os.Link(dir+"/.git/index", dir+"/same")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir+"/same", string(data))
+		}},
 		"in place": {"index", func(t *testing.T, dir string) {
 			t.Helper()
 			forged := repository(t, yard(t))
@@ -394,5 +407,21 @@ func TestTripwire_LetsGitWork(t *testing.T) {
 	git(t, dir, "status")
 	if found := wire.Stop(); len(found) > 0 {
 		t.Errorf("%q", say(found, dir))
+	}
+}
+
+// TestNewGitDirs_HidesNoneBehindOthers: what is not listed is counted, and
+// that is no end of the look.
+func TestNewGitDirs_HidesNoneBehindOthers(t *testing.T) {
+	t.Parallel()
+	dir := yard(t)
+	since := start(t, dir)
+	for i := range 150 {
+		write(t, fmt.Sprintf("%s/d%d/.git/HEAD", dir, i), "")
+	}
+	clock := func() time.Time { return time.Unix(0, 0) }
+	found, truncated := workspace.NewGitDirs(workspace.Guard{Root: dir}, since, time.Minute, clock)
+	if got := say(found, dir); truncated || len(got) != 101 || got[100] != ".: holds 50 more such git folders, which are not listed" {
+		t.Errorf("truncated %t: %d, %q", truncated, len(got), got[len(got)-1])
 	}
 }
