@@ -96,6 +96,9 @@ func newHostIndex() hostIndex {
 func (x hostIndex) matching(name string) (hostName, bool) {
 	for _, first := range []byte{name[0], '*'} {
 		for _, n := range x.patterns[first] {
+			if !strings.HasSuffix(name, n.name[strings.LastIndexByte(n.name, '*')+1:]) {
+				continue // most names, and much cheaper to tell
+			}
 			if ok, _ := filepath.Match(n.name, name); ok { // a pattern of ours is well-formed
 				return n, true
 			}
