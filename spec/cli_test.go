@@ -595,10 +595,15 @@ func TestExecPsStop(t *testing.T) {
 		t.Run("kill -9 of the holder", func(t *testing.T) {
 			r := y.Start(t, "run", "-q", "--name", "killed", "--", "sh", "-c", "echo up; sleep 90 & sleep 90")
 			r.Await(t, "up")
+			x := y.Start(t, "exec", "killed", "--", "sh", "-c", "echo up; sleep 90")
+			x.Await(t, "up")
 			if err := r.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			r.Wait(t, 5*time.Second)
+			if x := x.Wait(t, 5*time.Second); x.Code != 125 || !strings.HasPrefix(x.Stderr, "bailey: the sandbox ended before its command did\nhint: ") {
+				t.Errorf("exec: %+v", x)
+			}
 			if r := y.Run(t, "ps", "--json").OK(t); strings.TrimSpace(r.Stdout) != "[]" {
 				t.Errorf("ps: %s", r.Stdout)
 			}
