@@ -34,6 +34,7 @@ const (
 type Tripwire struct {
 	held    *Held
 	watcher *inotify.Watcher // nil where there is none
+	waker   *inotify.Watcher // the same, as long as there ever was one
 	folders map[int]watched
 	wires   []*wire
 	tripped chan Finding
@@ -70,11 +71,11 @@ type stamp struct {
 // is to be called once, then Stop.
 func NewTripwire(g Guard) *Tripwire {
 	t := &Tripwire{
-		held: Hold(g), watcher: nil, folders: make(map[int]watched), wires: nil,
+		held: Hold(g), watcher: nil, waker: nil, folders: make(map[int]watched), wires: nil,
 		tripped: make(chan Finding, 1), quit: make(chan struct{}), done: make(chan struct{}), stop: sync.Once{}, found: nil,
 	}
 	if w, err := inotify.New(); err == nil {
-		t.watcher = w
+		t.watcher, t.waker = w, w
 	}
 	for _, path := range g.GitDirs {
 		if dir := t.held.dirs[path]; dir != nil {
@@ -301,6 +302,9 @@ func (t *Tripwire) Stop() []Finding {
 	}
 	t.stop.Do(func() {
 		close(t.quit)
+		if w := t.waker; w != nil {
+			w.Wake()
+		}
 		<-t.done
 		t.held.Release()
 		if t.watcher != nil {

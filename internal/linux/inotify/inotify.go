@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Watcher watches folders. It is for one goroutine at a time.
+// Watcher watches folders. It is for one goroutine at a time, apart from Wake.
 type Watcher struct {
 	fd  int
 	buf []byte
+
+	mu   sync.Mutex
+	wake int // an eventfd; -1 after Close
 }
 
 // Event is a name that was made in, moved into, or written to in a folder.
@@ -31,8 +35,12 @@ func New() (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an inotify watcher: %w", err)
 	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make an inotify watcher: %w", errors.Join(err, unix.Close(fd)))
+	}
 	const events = 256
-	return &Watcher{fd: fd, buf: make([]byte, events*(unix.SizeofInotifyEvent+unix.NAME_MAX+1))}, nil
+	return &Watcher{fd: fd, wake: wake, buf: make([]byte, events*(unix.SizeofInotifyEvent+unix.NAME_MAX+1))}, nil
 }
 
 // Add watches a folder that is held open, wherever it is moved.
@@ -45,9 +53,18 @@ func (w *Watcher) Add(dir *os.File) (int, error) {
 	return folder, nil
 }
 
-// Wait returns what happened, or nothing after patience.
+// Wake has Wait return now, or at once when it is called next.
+func (w *Watcher) Wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wake >= 0 {
+		_, _ = unix.Write(w.wake, binary.NativeEndian.AppendUint64(nil, 1)) // one that is full is awake
+	}
+}
+
+// Wait returns what happened, or nothing after patience or a Wake.
 func (w *Watcher) Wait(patience time.Duration) ([]Event, error) {
-	poll := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN, Revents: 0}}
+	poll := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN, Revents: 0}, {Fd: int32(w.wake), Events: unix.POLLIN, Revents: 0}}
 	n, err := unix.Poll(poll, int(patience.Milliseconds()))
 	if n == 0 || errors.Is(err, unix.EINTR) {
 		return nil, nil
@@ -55,6 +72,8 @@ func (w *Watcher) Wait(patience time.Duration) ([]Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for file events: %w", err)
 	}
+	var woken [8]byte
+	_, _ = unix.Read(w.wake, woken[:]) // nothing, unless somebody woke it
 	size, err := unix.Read(w.fd, w.buf)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return nil, nil
@@ -80,7 +99,14 @@ func decode(b []byte) (events []Event) {
 
 // Close ends all watches.
 func (w *Watcher) Close() error {
-	if err := unix.Close(w.fd); err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wake < 0 {
+		return nil
+	}
+	err := errors.Join(unix.Close(w.fd), unix.Close(w.wake))
+	w.wake = -1
+	if err != nil {
 		return fmt.Errorf("close inotify watcher: %w", err)
 	}
 	return nil

@@ -55,3 +55,25 @@ func TestWatcher_TellsOfNamesThatAppear(t *testing.T) {
 		}
 	}
 }
+
+func TestWake(t *testing.T) {
+	t.Parallel()
+	w, err := inotify.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // before Wait, then while it waits
+		time.AfterFunc(10*time.Millisecond, w.Wake)
+		began := time.Now()
+		if events, err := w.Wait(time.Minute); err != nil || len(events) > 0 {
+			t.Fatalf("%v, %v", events, err)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Fatalf("slept for %v", took)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.Wake() // is nobody's descriptor by now
+}
