@@ -138,11 +138,13 @@ func (u *running) files() {
 		found = append(found, workspace.Compare(s, workspace.Observe(s, u.sandbox.Private, rel))...)
 	}
 	u.report(bailey.EventFileShadowed, "changed in the sandbox's own copy; the host's is as it was", found)
-	u.report(bailey.EventFileReverted, "set right after the run", u.reverted)
+	right, open := workspace.Split(u.reverted)
+	u.report(bailey.EventFileReverted, "set right after the run", right)
+	u.report(bailey.EventFileOpen, "NOT set right: do not run git in this checkout before you have looked", open)
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
 	u.report(bailey.EventFileGit, "do not run git there, nor in a checkout above, before you have looked", repos)
 	if truncated {
-		u.warn(fmt.Sprintf("the workspace is large: the look for new git folders stopped after %v", scanBudget))
+		u.warn(fmt.Sprintf("not all of the workspace was looked through for new git folders: it took more than %v, or a folder could not be read", scanBudget))
 	}
 	u.reportRuns(workspace.HostRun(u.plan.guard, u.started))
 }
