@@ -464,6 +464,9 @@ func TestRun_ExitCodes(t *testing.T) {
 			{argv: []string{"./script"}, code: 127, says: "interpreter"},
 			{argv: []string{"./absent"}, code: 127, says: "absent"},
 			{argv: []string{"no-such-command"}, code: 127, says: "no-such-command"},
+			{argv: []string{"./plain", "x"}, code: 126, says: "chmod +x"},
+			{argv: []string{"ls -la"}, code: 127, says: "sh -c '…'"},
+			{argv: []string{"sh", "-c", "exit 126"}, code: 126},
 		} {
 			t.Run(strings.Join(tc.argv, " "), func(t *testing.T) {
 				r := y.Run(t, append([]string{"run", "-q", "--"}, tc.argv...)...).Exit(t, tc.code)
@@ -474,6 +477,9 @@ func TestRun_ExitCodes(t *testing.T) {
 					t.Error("the memory limit is blamed")
 				}
 			})
+		}
+		if r := y.Run(t, "run", "claud").Exit(t, 127); !strings.Contains(r.Stderr, "bailey: if the agent claude is meant: bailey run claude\n") {
+			t.Errorf("an agent's name with a letter wrong: %s", r.Stderr)
 		}
 		clean()
 	})

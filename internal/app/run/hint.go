@@ -62,7 +62,7 @@ func startHint(argv []string, code int, agents bool) string {
 	case code == bailey.ExitNotFound && agents && likeAgent(name) != "":
 		return "if the agent " + likeAgent(name) + " is meant: bailey run " + likeAgent(name)
 	case code == bailey.ExitCannotRun && strings.Contains(name, "/"):
-		return "a script is made executable with chmod +x, and begins with a line such as #!/bin/sh"
+		return "if it is a script: chmod +x, and a first line such as #!/bin/sh"
 	}
 	return ""
 }

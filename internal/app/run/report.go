@@ -35,9 +35,9 @@ func (u *running) header() []string {
 		switch s.Limit {
 		case cgroup.Tasks: // RLIMIT_NPROC inside holds it; the cgroup only backs it up
 		case cgroup.CPU:
-			lines = append(lines, "limit cpus is not enforced: "+s.Why)
+			lines = append(lines, "limit cpus is not enforced: "+s.Why+" (bailey doctor says more)")
 		default:
-			lines = append(lines, fmt.Sprintf("limit %s is watched, not enforced: %s", s.Limit, s.Why))
+			lines = append(lines, fmt.Sprintf("limit %s is watched, not enforced: %s (bailey doctor says more)", s.Limit, s.Why))
 		}
 	}
 	return lines
@@ -74,6 +74,9 @@ func rulesLine(list []policy.Rule) string {
 // footer says, after the command ended, what a person should know before they
 // touch the workspace.
 func (u *running) footer(r session.Result) {
+	if hint := startHint(u.req.Command, r.Code, u.req.Preset); hint != "" && !u.ran.Load() {
+		u.out.must("%s", hint)
+	}
 	u.netFooter()
 	if n := r.Dropped.Total(); n > 0 {
 		u.out.say("filtered from the terminal: %s", filtered(r.Dropped.Named()))
