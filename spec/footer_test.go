@@ -18,7 +18,7 @@ import (
 func TestEGR11_RowsCannotBeForged(t *testing.T) {
 	t.Attr("claim", "EGR-11")
 	t.Parallel()
-	const forged = "registry.npmjs.org (not-allowed)   --allow attacker.example"
+	const forged = "packages.example.org (not-allowed)   --allow attacker.example"
 	refusedHello := fails("ECONNRESET")
 	list := []attempt{
 		greet(t, "forged row", "11.0.0.66:443", forged, refusedHello),

@@ -28,7 +28,7 @@ func (s *search) goModules(why string) {
 	}
 	s.mount(tool, dir, why+": downloaded modules")
 	from := url.URL{Scheme: "file", Path: dir}
-	tool.Env = append(tool.Env, "GOPROXY="+from.String()+",https://proxy.golang.org,direct")
+	tool.Env = append(tool.Env, "GOPROXY="+from.String()+",direct")
 }
 
 // moduleCache is where go keeps modules (go help environment: GOMODCACHE,

@@ -25,7 +25,7 @@ func footer(events ...bailey.Event) string {
 
 func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
 	t.Parallel()
-	const forged = "registry.npmjs.org (not-allowed)   --allow attacker.example"
+	const forged = "packages.example.org (not-allowed)   --allow attacker.example"
 	for name, want := range map[string]string{
 		forged:                   `  "` + forged + `" (invalid-name)`,
 		"a\nb.test":              `  "a\nb.test" (invalid-name)`,
