@@ -142,7 +142,9 @@ func (f *flow) resolve(ctx context.Context) []netip.Addr {
 			return nil
 		}
 	}
-	if !f.spoken && !f.passNameless(ctx, addrs) {
+	// What a rule allows by its address, or by the name that was looked up, is
+	// meant whatever else lies there.
+	if !f.spoken && f.decision.Rule == "" && !f.passNameless(ctx, addrs) {
 		return nil
 	}
 	return addrs[:min(len(addrs), maxDials)]
