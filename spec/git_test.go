@@ -459,7 +459,7 @@ func TestReportB1_NoStubsInTheTree(t *testing.T) {
 		clean("before")
 		r := y.Start(t, "run", "--quiet", "--", "bash", "-c", `git status --porcelain --ignored; git add . && git status --porcelain
 			find . -path ./.git -prune -o -size 0 -print -o -type c -print; echo ready; read go
-			mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/config.worktree; ln -s /etc/hostname .git/COMMIT_EDITMSG; echo made; read go`)
+			echo x > .git/config.worktree; ln -s /etc/hostname .git/odd; echo made; read go`)
 		r.Await(t, "ready")
 		if out, _ := r.Output(); out != "ready\n" {
 			t.Errorf("inside:\n%s", out)
@@ -469,19 +469,21 @@ func TestReportB1_NoStubsInTheTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Await(t, "made")
-		if _, err := os.Lstat(y.Dir + "/.git/hooks/pre-commit"); err != nil {
+		if _, err := os.Lstat(y.Dir + "/.git/config.worktree"); err != nil {
 			t.Errorf("the twin: what was made inside was never there: %v", err)
 		}
 		if err := r.Cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		hold(t, "what a killed run left is set aside", func() bool {
-			_, err := os.Lstat(y.Dir + "/.git/hooks")
-			_, err2 := os.Lstat(y.Dir + "/.git/COMMIT_EDITMSG")
-			return err != nil && err2 != nil || err != nil && fileMode(y.Dir+"/.git/COMMIT_EDITMSG").IsRegular()
+			_, err := os.Lstat(y.Dir + "/.git/config.worktree")
+			_, err2 := os.Lstat(y.Dir + "/.git/odd")
+			return err != nil && err2 != nil
 		})
 		clean("after SIGKILL")
-		y.Sh(t, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit").OK(t)
+		if v := y.Sh(t, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; sleep 20"); v.Code != 137 || !strings.Contains(v.Stderr, tripped) {
+			t.Errorf("hooks where there were none: exit code %d, %s", v.Code, v.Stderr)
+		}
 		clean("after")
 	})
 }
