@@ -307,8 +307,10 @@ func (t *Tripwire) Stop() []Finding {
 		}
 		<-t.done
 		t.held.Release()
-		if t.watcher != nil {
-			_ = t.watcher.Close() // nothing to lose
+		if w := t.watcher; w != nil {
+			// The kernel lets the closer wait until nobody can be reading the
+			// watches (fsnotify_wait_marks_destroyed), some 10 ms.
+			go func() { _ = w.Close() }() // nothing to lose
 		}
 	})
 	return t.found

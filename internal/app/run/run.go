@@ -325,6 +325,7 @@ const lastWords = time.Second
 // for ever, and until then there would be a sandbox's leavings.
 func (u *running) end() {
 	u.out.hold(everything)
+	u.trip.Stop() // the end of a watch takes as long as that of a sandbox; what is made meanwhile is set right
 	_ = u.wire.Close()
 	_ = u.sandbox.Close()
 	u.setRight()
