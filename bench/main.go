@@ -115,6 +115,7 @@ const (
 	caseRunsc     = "runsc do, --network=none"
 	caseNone      = "bailey run --net none"
 	caseAirlock   = "bailey run --allow example.com"
+	caseCheckout  = "bailey run --net none, in a git checkout"
 	caseExec      = "bailey exec into a running one"
 	caseDocker    = "docker run --runtime runsc --network none"
 	caseDockerRun = "docker run --network none (runc)"
@@ -134,6 +135,7 @@ type contender struct {
 // lab is the folder, the programs and the identity that all contenders share.
 type lab struct {
 	dir, work string
+	repo      string // a git checkout
 	bailey    string
 	runsc     string
 	cred      *syscall.Credential
@@ -148,7 +150,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{dir: dir, work: filepath.Join(dir, "work"), as: o.as, wantDock: o.docker}
+	l := &lab{dir: dir, work: filepath.Join(dir, "work"), repo: filepath.Join(dir, "repo"), as: o.as, wantDock: o.docker}
 	if err := l.prepare(ctx, o); err != nil {
 		l.close()
 		return nil, err
@@ -165,7 +167,7 @@ func (l *lab) prepare(ctx context.Context, o options) error {
 		return err
 	}
 	home := filepath.Join(l.dir, "home")
-	for _, d := range []string{l.work, home} {
+	for _, d := range []string{l.work, l.repo, home} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
@@ -175,11 +177,11 @@ func (l *lab) prepare(ctx context.Context, o options) error {
 	}
 	l.env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=")
 	if o.as != "" {
-		if err := l.become(o.as, l.work, home); err != nil {
+		if err := l.become(o.as, l.work, l.repo, home); err != nil {
 			return err
 		}
 	}
-	_, err = l.output(ctx, contender{name: "git init", argv: []string{"git", "init", "-q", "."}, dir: l.work})
+	_, err = l.output(ctx, contender{name: "git init", argv: []string{"git", "init", "-q", "."}, dir: l.repo})
 	return err
 }
 
@@ -226,6 +228,7 @@ func (l *lab) contenders(ctx context.Context, missing map[string]string) []conte
 		{name: caseRunsc, argv: append(runsc, "do", "--quiet", "true"), dir: l.work},
 		bailey(caseNone, "--net", "none"),
 		bailey(caseAirlock, "--allow", "example.com"),
+		{name: caseCheckout, argv: bailey("", "--net", "none").argv, dir: l.repo},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		all = append(all, contender{name: caseBwrap, argv: []string{

@@ -94,6 +94,7 @@ func ratios(cases []summary) []ratio {
 		goal        float64
 	}{
 		{caseNone, caseRunsc, 1.35},
+		{caseCheckout, caseRunsc, 1.35},
 		{caseNone, caseDocker, 0.5},
 		{caseAirlock, caseRunsc, 1.5},
 	} {
