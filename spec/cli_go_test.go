@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -14,7 +15,7 @@ import (
 // so that a project builds without a network; without it they are not there.
 func TestRun_GoBuildsOffline(t *testing.T) {
 	if path, err := exec.LookPath("go"); err != nil || !strings.HasPrefix(path, "/usr/") {
-		t.Skip("go is not one of the system's programs here")
+		tier.Lacks(t, "go is not one of the system's programs")
 	}
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const module = "module dependency.test/m\n\ngo 1.20\n"

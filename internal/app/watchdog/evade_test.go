@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
 
@@ -166,9 +167,7 @@ func TestDisk_IsKeptThoughFoldersMove(t *testing.T) {
 // TestDisk_CountsMountsInTheWorkspace: the sandbox can write there, too.
 func TestDisk_CountsMountsInTheWorkspace(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount")
-	}
+	tier.Root(t)
 	for limit, want := range map[int64]bool{20 << 20: true, 50 << 20: false} {
 		dir := workspace(t)
 		at := filepath.Join(dir, "other")
@@ -176,7 +175,7 @@ func TestDisk_CountsMountsInTheWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := unix.Mount("other", at, "tmpfs", 0, "size=100m"); err != nil {
-			t.Skip("no mounts here: ", err)
+			tier.Lacks(t, "no mounts here: "+err.Error())
 		}
 		t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
 		c := start(t, watch.Settings{Workspace: dir, DiskBytes: limit})

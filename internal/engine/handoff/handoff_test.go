@@ -13,6 +13,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
 )
 
 // ends are the two ends of a control socket.
@@ -121,9 +122,7 @@ func TestReports_AreBounded(t *testing.T) {
 // What lies at a mount's source must be what it is a mount of.
 func TestClone_TakesNoOtherFolder(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("needs root to clone a mount")
-	}
+	tier.Root(t)
 	base := t.TempDir()
 	for _, name := range []string{"mine", "secret"} {
 		if err := os.Mkdir(base+"/"+name, 0o755); err != nil {
