@@ -50,6 +50,7 @@ type Info struct {
 	ID        bailey.SandboxID `json:"id"`
 	PID       int              `json:"pid"` // of the bailey process that holds it
 	Net       bailey.NetMode   `json:"net"`
+	DNS       bailey.DNSMode   `json:"dns"`
 	Runtime   string           `json:"runtime"`
 	Started   time.Time        `json:"started"`
 	Workspace string           `json:"workspace"`

@@ -38,6 +38,7 @@ type Config struct {
 // Responder answers the questions of one sandbox.
 type Responder struct {
 	cfg     Config
+	rules   *policy.Index
 	rate    bucket
 	repeats repeats
 	slots   chan struct{} // questions being answered
@@ -55,6 +56,7 @@ const (
 func New(cfg Config) *Responder {
 	return &Responder{
 		cfg:     cfg,
+		rules:   policy.NewIndex(cfg.Policy),
 		rate:    bucket{perSecond: questionRate, burst: questionPeak},
 		repeats: repeats{},
 		slots:   make(chan struct{}, maxQuestions),
@@ -77,9 +79,7 @@ func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
 	if policy.IsLocalhost(name) {
 		return q.localhost() // RFC 6761 §6.3: the sandbox's own loopback
 	}
-	d := policy.Decide(r.cfg.Policy, policy.Request{
-		Protocol: policy.ProtocolDNS, Host: name, Addr: netip.Addr{}, Port: 0,
-	})
+	d := r.rules.Decide(question(name))
 	if d.Verdict != bailey.Allow {
 		r.record(name, d)
 		return q.reply(dns.RcodeNameError)
@@ -90,8 +90,21 @@ func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
 	return r.resolve(ctx, q, name, d)
 }
 
+// question is whether a name may be resolved.
+func question(name string) policy.Request {
+	return policy.Request{Protocol: policy.ProtocolDNS, Host: name}
+}
+
+// lookup finds a name's addresses. That of this machine is made up.
+func (r *Responder) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if name == policy.ServiceHost {
+		return []netip.Addr{policy.ServiceAddr()}, nil
+	}
+	return r.cfg.Resolver.Lookup(ctx, name)
+}
+
 func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.Decision) []byte {
-	addrs, err := r.cfg.Resolver.Lookup(ctx, name)
+	addrs, err := r.lookup(ctx, name)
 	if err != nil {
 		rcode := dns.RcodeServerFailure
 		if errors.Is(err, policy.ErrNoAddress) {
@@ -101,7 +114,7 @@ func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.
 		return q.reply(rcode)
 	}
 	for _, a := range addrs { // one bad address spoils the answer
-		if bad := policy.DecideAddr(r.cfg.Policy, d, a, 0); bad.Verdict != bailey.Allow {
+		if bad := r.rules.DecideAddr(question(name), d, a); bad.Verdict != bailey.Allow {
 			bad.Detail = fmt.Sprintf("%s resolves to %s: %s", name, a, bad.Detail)
 			r.record(name, bad)
 			return q.reply(dns.RcodeNameError)

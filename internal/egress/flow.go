@@ -28,6 +28,7 @@ type flow struct {
 	host     string // normalised name; empty where the identity is dest's address
 	spoken   bool   // the connection itself said host
 	method   string // of the first HTTP request
+	asked    asked  // the HTTP request that is decided
 	decision bailey.Decision
 	dialled  atomic.Pointer[netip.AddrPort] // the HTTP transport may still dial when all else is over
 
@@ -85,10 +86,19 @@ func sameAddrPort(a, b netip.AddrPort) bool {
 // decide asks the policy about the flow's name, or about its literal address
 // if it has none, and keeps the answer.
 func (f *flow) decide() bool {
-	f.decision = policy.Decide(f.p.cfg.Policy, policy.Request{
-		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
-	})
+	f.decision = f.p.rules.Decide(f.request())
 	return f.decision.Verdict == bailey.Allow
+}
+
+// asked is what a rule can see of an HTTP request. The zero value is none.
+type asked struct{ method, path string }
+
+// request is the flow as a question to the policy.
+func (f *flow) request() policy.Request {
+	return policy.Request{
+		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
+		Method: f.asked.method, Path: f.asked.path,
+	}
 }
 
 // candidate is whom a connection may be for, and what was decided about it.
@@ -112,7 +122,7 @@ func (f *flow) identify(byPin bool) bool {
 		f.host = name
 		f.decide()
 		list = append(list, candidate{name, f.decision})
-		if f.decision.Reason == policy.ReasonDeniedByRule {
+		if f.decision.Verdict == bailey.Deny && f.decision.Rule != "" {
 			return false
 		}
 	}
@@ -124,30 +134,39 @@ func (f *flow) identify(byPin bool) bool {
 	return best.decision.Verdict == bailey.Allow
 }
 
+// judged are addresses that a decided request may be passed on to, and the
+// judgement itself, which is asked once more before the kernel gets one. It
+// holds nothing that changes: the HTTP transport dials when it likes.
+type judged struct {
+	addrs []netip.Addr
+	judge func(netip.Addr) bailey.Decision
+}
+
 // resolve returns the addresses to dial, judged: all or none. If the address
 // that the sandbox chose is among them it comes first: it is ours as well.
-func (f *flow) resolve(ctx context.Context) []netip.Addr {
+func (f *flow) resolve(ctx context.Context) judged {
 	addrs, err := f.addresses(ctx)
 	if err != nil {
 		f.decision = policy.Unresolved(f.host, f.decision.Rule, err)
-		return nil
+		return judged{}
 	}
+	judge := f.addrJudge()
 	for _, a := range addrs {
-		d := f.decideAddr(a)
+		d := judge(a)
 		if d.Verdict != bailey.Allow {
 			if f.host != "" {
 				d.Detail = fmt.Sprintf("%s resolves to %s: %s", f.host, a, d.Detail)
 			}
 			f.decision = d
-			return nil
+			return judged{}
 		}
 	}
 	// What a rule allows by its address, or by the name that was looked up, is
 	// meant whatever else lies there.
 	if !f.spoken && f.decision.Rule == "" && !f.passNameless(ctx, addrs) {
-		return nil
+		return judged{}
 	}
-	return addrs[:min(len(addrs), maxDials)]
+	return judged{addrs[:min(len(addrs), maxDials)], judge}
 }
 
 // passNameless holds the deny rules for names against a connection that says
@@ -194,21 +213,27 @@ func (f *flow) lookupAll(ctx context.Context, rules []policy.Rule) []found {
 	return out
 }
 
-// decideAddr judges one address of an allowed host.
-func (f *flow) decideAddr(a netip.Addr) bailey.Decision {
-	d := policy.DecideAddr(f.p.cfg.Policy, f.decision, a, f.dest.Port())
-	if d.Verdict == bailey.Allow && f.p.cfg.HostAddress(a) {
-		defines := f.host != "" && f.p.cfg.HostDefines(f.host, a)
-		return policy.DecideHostAddress(f.p.cfg.Policy, d, netip.AddrPortFrom(a, f.dest.Port()), defines)
+// addrJudge returns what judges one address of the host as it is decided now.
+func (f *flow) addrJudge() func(netip.Addr) bailey.Decision {
+	rules, request, decision, cfg := f.p.rules, f.request(), f.decision, &f.p.cfg
+	return func(a netip.Addr) bailey.Decision {
+		d := rules.DecideAddr(request, decision, a)
+		if d.Verdict == bailey.Allow && cfg.HostAddress(a) {
+			defines := request.Host != "" && cfg.HostDefines(request.Host, a)
+			return rules.DecideHostAddress(request, d, a, defines)
+		}
+		return d
 	}
-	return d
 }
 
 // addresses returns what our own resolution finds for the host, or the
 // literal where that is the identity.
 func (f *flow) addresses(ctx context.Context) ([]netip.Addr, error) {
-	if f.host == "" {
+	switch f.host {
+	case "":
 		return []netip.Addr{f.dest.Addr()}, nil
+	case policy.ServiceHost: // on this machine, wherever the service listens
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
 	found, err := f.p.cfg.Resolver.Lookup(ctx, f.host)
 	if err != nil {

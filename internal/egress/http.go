@@ -32,9 +32,12 @@ type exchange struct {
 	f     *flow
 	guard *guard
 	proxy *httputil.ReverseProxy
-	addrs []netip.Addr // resolved and judged once for the connection
-	first string       // normalised host of the first request, "" before it
+	to    judged // resolved and judged once for the connection
+	first string // normalised host of the first request, "" before it
 	began bailey.Decision
+
+	byRequest bool   // rules tell the host's requests apart: each is decided
+	method    string // of the first request
 }
 
 // serveHTTP serves the requests of a plain HTTP connection.
@@ -45,7 +48,7 @@ func (f *flow) serveHTTP(ctx context.Context) {
 	f.head = nil
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return f.dialAny(ctx, e.addrs)
+			return f.dialAny(ctx, e.to)
 		},
 		DisableCompression:     true,
 		MaxIdleConns:           1,
@@ -90,10 +93,10 @@ func (e *exchange) settle() {
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
 	case e.first != "" && f.decision.Verdict != bailey.Allow:
-		refused := f.decision
-		f.decision = e.began
+		refused, method := f.decision, f.method
+		f.decision, f.method = e.began, e.method
 		f.record()
-		f.decision = refused
+		f.decision, f.method = refused, method
 		f.in.Store(0)
 		f.out.Store(0)
 	}
@@ -129,6 +132,9 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection for %s was used for %s; open another one", e.first, host))
 		e.explain(w, r, http.StatusMisdirectedRequest)
 		return
+	case e.byRequest && !e.again(r):
+		e.explain(w, r, http.StatusForbidden)
+		return
 	}
 	if _, ok := webSocketKey(r.Method, r.Proto, r.Header); !ok {
 		r.Header.Del("Upgrade") // h2c and the rest: the server may answer as if it were not there
@@ -155,15 +161,47 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 			return false
 		}
 	}
+	e.method = r.Method
+	if e.byRequest = f.p.rules.ByRequest(f.request()); e.byRequest {
+		f.asked = askedOf(r)
+	}
 	if !f.decide() {
 		return false
 	}
-	e.addrs = f.resolve(r.Context())
-	if len(e.addrs) == 0 {
+	e.to = f.resolve(r.Context())
+	if len(e.to.addrs) == 0 {
 		return false
 	}
 	e.first, e.began = host, f.decision
 	return true
+}
+
+// again decides a further request of a connection. The addresses stay: they
+// were judged for the host, and a rule that names others for this request
+// refuses it.
+func (e *exchange) again(r *http.Request) bool {
+	f := e.f
+	before := f.decision
+	f.asked = askedOf(r)
+	if !f.decide() {
+		f.method = r.Method
+		return false
+	}
+	for _, a := range e.to.addrs {
+		if d := f.addrJudge()(a); d.Verdict != bailey.Allow {
+			f.decision, f.method = d, r.Method
+			return false
+		}
+	}
+	f.decision = before // the event is of the connection
+	return true
+}
+
+// askedOf returns what rules see of a request: its path as it came, byte by
+// byte, which is how it goes out (setTarget).
+func askedOf(r *http.Request) asked {
+	path, _, _ := strings.Cut(originForm(r.RequestURI), "?")
+	return asked{r.Method, path}
 }
 
 // hostOf returns the request's host in normal form: a name, or an address as
@@ -203,6 +241,11 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.Host = host
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
+	if e.byRequest { // some servers let these change what was judged
+		for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"} {
+			pr.Out.Header.Del(name)
+		}
+	}
 	for _, name := range []string{"Trailer", "Http2-Settings", "Te"} {
 		pr.Out.Header.Del(name)
 	}

@@ -63,12 +63,13 @@ const (
 // Proxy serves the connections of one sandbox.
 type Proxy struct {
 	cfg   Config
+	rules *policy.Index
 	slots chan struct{}
 }
 
 // New makes a Proxy; nothing runs until Run.
 func New(cfg Config) *Proxy {
-	return &Proxy{cfg: cfg, slots: make(chan struct{}, maxConns)}
+	return &Proxy{cfg: cfg, rules: policy.NewIndex(cfg.Policy), slots: make(chan struct{}, maxConns)}
 }
 
 // Run serves a listener until ctx ends, then resets every connection, waits

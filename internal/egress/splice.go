@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -32,11 +33,11 @@ func (f *flow) splice(ctx context.Context, s screen) {
 // dial connects to the first address that answers. On nil the decision says
 // why there is none.
 func (f *flow) dial(ctx context.Context) *net.TCPConn {
-	addrs := f.resolve(ctx)
-	if len(addrs) == 0 {
+	to := f.resolve(ctx)
+	if len(to.addrs) == 0 {
 		return nil
 	}
-	up, err := f.dialAny(ctx, addrs)
+	up, err := f.dialAny(ctx, to)
 	if err != nil {
 		f.decision.Reason = policy.ReasonUpstream
 		f.decision.Detail = err.Error()
@@ -46,15 +47,15 @@ func (f *flow) dial(ctx context.Context) *net.TCPConn {
 }
 
 // dialAny tries addresses that were judged, one after the other.
-func (f *flow) dialAny(ctx context.Context, addrs []netip.Addr) (*net.TCPConn, error) {
+func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
 	dialer := net.Dialer{
 		Timeout:         dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: 0, Count: 0},
-		Control:         refuseSpecial,
+		Control:         list.lastLook,
 	}
 	dialer.SetMultipathTCP(false)
 	var errs []error
-	for _, a := range addrs {
+	for _, a := range list.addrs {
 		to := netip.AddrPortFrom(a, f.dest.Port())
 		c, err := dialer.DialContext(ctx, "tcp", to.String())
 		if err != nil {
@@ -71,15 +72,16 @@ func (f *flow) dialAny(ctx context.Context, addrs []netip.Addr) (*net.TCPConn, e
 	return nil, errors.Join(errs...)
 }
 
-// refuseSpecial is the last look at an address before the kernel gets it. It
-// can only fire through a bug in an earlier stage.
-func refuseSpecial(_, address string, _ syscall.RawConn) error {
+// lastLook judges an address again before the kernel gets it. It can only
+// refuse through a bug in an earlier stage, or when the address became one of
+// this machine's meanwhile.
+func (j judged) lastLook(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("dial %q: bug: not an address", address)
 	}
-	if c := policy.Classify(to.Addr()); c.Special() {
-		return fmt.Errorf("dial %s: bug: %s", to, c)
+	if d := j.judge(to.Addr()); d.Verdict != bailey.Allow {
+		return fmt.Errorf("dial %s: %s", to, d.Detail)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -37,7 +36,7 @@ func (f *flow) serveTLS(ctx context.Context) {
 	if !f.nameTLS(h) {
 		return
 	}
-	if h.ech && f.p.cfg.Policy.Mode != bailey.NetOpen {
+	if h.ech && f.p.cfg.Policy.Mode.ByList() {
 		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello)", f.host))
 		return
 	}

@@ -27,7 +27,7 @@ const (
 	ClassBenchmarking               // 198.18/15, 2001:2::/48
 	ClassDocumentation              // TEST-NET-1..3, 2001:db8::/32, 3fff::/20
 	ClassTranslated                 // embeds an IPv4 address: mapped, compatible, NAT64, 6to4, Teredo
-	ClassCloud                      // looks public, and is a cloud's own service to its machines
+	ClassCloud                      // looks public or private, and is a cloud's own service to its machines
 )
 
 // String names the class for a sentence: "a private address".
@@ -44,8 +44,12 @@ func (c Class) String() string {
 	return names[c] + " address"
 }
 
-// Special reports whether an address of this class is never reached.
+// Special reports whether an address of this class is not reached unless a
+// rule or mode full names it.
 func (c Class) Special() bool { return c != ClassPublic }
+
+// nameable reports whether a rule may name addresses of this class.
+func (c Class) nameable() bool { return c == ClassPublic || c == ClassPrivate || c == ClassShared }
 
 type addressRange struct {
 	prefix netip.Prefix
@@ -59,6 +63,13 @@ var ranges = sync.OnceValue(func() []addressRange {
 		prefix string
 		class  Class
 	}{
+		// Clouds' services to each of their machines (keys, agents' endpoints,
+		// DNS), on no network but theirs, in space that looks public, shared or
+		// private. Those of the others lie in 169.254/16 and 192.0.0/24.
+		{"168.63.129.16/32", ClassCloud},   // Azure's wire server
+		{"100.100.100.200/32", ClassCloud}, // Alibaba Cloud
+		{"fd00:ec2::/32", ClassCloud},      // AWS
+		{"fd20:ce::254/128", ClassCloud},   // Google Cloud
 		// IANA IPv4 special-purpose registry, all rows.
 		{"0.0.0.0/8", ClassThisNetwork},
 		{"10.0.0.0/8", ClassPrivate},
@@ -79,11 +90,6 @@ var ranges = sync.OnceValue(func() []addressRange {
 		{"224.0.0.0/4", ClassMulticast},
 		{"255.255.255.255/32", ClassBroadcast},
 		{"240.0.0.0/4", ClassReserved},
-		// The service of Azure to each of its machines (agent's endpoint, keys,
-		// DNS), a public address that is on no network but theirs. Those of the
-		// other clouds lie in ranges above and below: 169.254/16,
-		// 100.100.100.200, 192.0.0.192, fd00:ec2::254, fd20:ce::254.
-		{"168.63.129.16/32", ClassCloud},
 		// IANA IPv6 special-purpose registry, all rows, and the whole space
 		// outside 2000::/3, of which nothing is handed out to hosts.
 		{"::/128", ClassThisNetwork},

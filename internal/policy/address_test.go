@@ -35,9 +35,9 @@ func TestClassify_Table(t *testing.T) {
 		"198.18.0.0": policy.ClassBenchmarking, "198.19.255.255": policy.ClassBenchmarking, "2001:2::1": policy.ClassBenchmarking,
 		"192.0.2.1": policy.ClassDocumentation, "198.51.100.1": policy.ClassDocumentation, "203.0.113.255": policy.ClassDocumentation,
 		// What clouds answer their own machines on.
-		"168.63.129.16": policy.ClassCloud, "168.63.129.15": policy.ClassPublic, "168.63.129.17": policy.ClassPublic,
-		"100.100.100.200": policy.ClassShared, "192.0.0.192": policy.ClassProtocol, "169.254.170.2": policy.ClassLinkLocal,
-		"fd00:ec2::254": policy.ClassPrivate, "fd20:ce::254": policy.ClassPrivate, "fd00:42::42": policy.ClassPrivate,
+		"168.63.129.16": policy.ClassCloud, "100.100.100.199": policy.ClassShared, "fd20:ce::255": policy.ClassPrivate, "168.63.129.15": policy.ClassPublic, "168.63.129.17": policy.ClassPublic,
+		"100.100.100.200": policy.ClassCloud, "192.0.0.192": policy.ClassProtocol, "169.254.170.2": policy.ClassLinkLocal,
+		"fd00:ec2::254": policy.ClassCloud, "fd20:ce::254": policy.ClassCloud, "fd00:42::42": policy.ClassPrivate,
 
 		"2001:db8::1": policy.ClassDocumentation, "3fff:fff::1": policy.ClassDocumentation,
 

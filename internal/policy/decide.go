@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -24,20 +25,22 @@ type Policy struct {
 	Mode  bailey.NetMode `json:"mode"`
 	Allow []Rule         `json:"allow,omitempty"`
 	Deny  []Rule         `json:"deny,omitempty"`
+	DNS   bailey.DNSMode `json:"dns,omitzero"`
+	Ask   bool           `json:"ask,omitempty"` // what no rule names is asked for, not refused
 }
 
 // Validate refuses a policy that cannot mean what its author thinks. The
 // error is a *bailey.Error with a hint.
 func (p Policy) Validate() error {
 	switch p.Mode {
-	case bailey.NetNone, bailey.NetOpen:
+	case bailey.NetNone, bailey.NetOpen, bailey.NetFull:
 	case bailey.NetAllow:
 		if len(p.Allow) == 0 {
 			return bailey.NewError(bailey.Invalid, "network mode allow has no allow rule, so nothing could be reached",
 				"add a rule such as --allow example.com, or use --net none")
 		}
 	default:
-		return bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown network mode %d", p.Mode), "use none, allow or open")
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown network mode %d", p.Mode), "use none, allow, open or full")
 	}
 	for _, r := range slices.Concat(p.Allow, p.Deny) {
 		if r.Host == "" && !r.Addr.IsValid() {
@@ -47,59 +50,132 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Request is one question: may this be resolved, may this be connected?
+// Request is one question: may this be resolved, may this be connected, may
+// this be asked of a host?
 type Request struct {
 	Protocol string     // ProtocolDNS asks about a name alone, for any port
 	Host     string     // the name; normalised here, so any wire form will do
 	Addr     netip.Addr // looked at only when Host is empty: a literal address
 	Port     uint16     // of the connection; 0 for DNS
+	Method   string     // of an HTTP request; empty: none can be seen
+	Path     string     // of an HTTP request, as on the wire, without query
 }
+
+// Decide answers a Request of a policy that is asked once.
+func Decide(p Policy, r Request) bailey.Decision { return NewIndex(p).Decide(r) }
 
 // Decide answers a Request. It is pure, cannot fail, and denies what it does
 // not understand. An allowed name is not yet an allowed connection: each
 // address it resolves to has to pass DecideAddr.
-func Decide(p Policy, r Request) bailey.Decision {
-	if p.Mode != bailey.NetAllow && p.Mode != bailey.NetOpen {
+func (x *Index) Decide(r Request) bailey.Decision {
+	mode := x.policy.Mode
+	if mode != bailey.NetAllow && mode != bailey.NetOpen && mode != bailey.NetFull {
 		return denied(ReasonModeNone, "", "this sandbox has no network; the person who started it can allow a host with: bailey run --allow HOST")
 	}
-	if r.Host == "" {
-		return decideLiteral(p, r)
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return *refusal
 	}
-	name, err := NormalizeName(r.Host)
-	if err != nil {
-		return denied(ReasonInvalidName, "", err.Error())
+	if d := x.denial(t); d != nil {
+		return *d
 	}
-	if IsLocalhost(name) {
-		return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s names the services of the machine itself; no sandbox reaches those, whatever the rules say", name))
+	rule, why := findAllow(t.rules(x.allow), t)
+	if rule != nil {
+		return bailey.Decision{Verdict: bailey.Allow, Rule: rule.text, Reason: "", Detail: ""}
 	}
-	isDNS := r.Protocol == ProtocolDNS
-	if !isDNS && r.Port == 0 {
-		return denied(ReasonNotAllowed, "", "port 0 cannot be reached")
+	if isReserved(t.Host) {
+		return denied(ReasonNotAllowed, "", fmt.Sprintf("%s stands for this machine, and no rule opens that service; the person who started this can with: bailey run --host-service PORT", t.flag()))
 	}
-	return decideTarget(p, target{
-		text:    name,
-		port:    r.Port,
-		anyPort: isDNS,
-		matches: func(rule Rule) bool { return rule.matchesHost(name) },
-	})
+	if !mode.ByList() || t.anyPort && x.policy.DNS == bailey.DNSOpen {
+		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
+	}
+	d := t.unlisted(why)
+	if x.policy.Ask && d.Reason != ReasonBadPath {
+		d.Verdict = bailey.Ask
+	}
+	return d
+}
+
+// denial returns what a deny rule says of a target, or nil.
+func (x *Index) denial(t *target) *bailey.Decision {
+	for e := range t.rules(x.deny) {
+		reason, detail := t.refusedBy(e.rule), ""
+		switch reason {
+		case "":
+			continue
+		case ReasonDeniedByRule:
+			detail = fmt.Sprintf("the deny rule %s refuses %s", e.rule.Text(), t.text)
+		case ReasonBadPath:
+			detail = fmt.Sprintf("a deny rule is about paths of %s, and this one can be read in two ways: %v", t.text, t.badPath)
+		default:
+			detail = fmt.Sprintf("a deny rule is about some requests to %s, and those of this connection cannot be seen", t.text)
+		}
+		d := denied(reason, e.text, detail)
+		return &d
+	}
+	return nil
 }
 
 // DecideAddr says whether an address may be dialled that our own resolution
-// returned for a name which Decide allowed. One denied address refuses the
-// whole answer: a caller does not pick the good ones out of it.
-func DecideAddr(p Policy, d bailey.Decision, addr netip.Addr, port uint16) bailey.Decision {
+// returned for a request which Decide answered with d. One denied address
+// refuses the whole answer: a caller does not pick the good ones out of it.
+func (x *Index) DecideAddr(r Request, d bailey.Decision, addr netip.Addr) bailey.Decision {
 	if d.Verdict != bailey.Allow {
 		return d
 	}
-	if c := Classify(addr); c.Special() {
-		return special(addr, c)
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return *refusal
 	}
-	for _, rule := range p.Deny {
-		if rule.matchesAddr(addr) && rule.deniesPort(port) {
-			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s names the address %s", rule, addr))
+	if t.Host == ServiceHost {
+		return x.decideService(t, d, addr)
+	}
+	for e := range x.deny.at(addr) {
+		if t.refusedBy(e.rule) != "" {
+			return denied(ReasonDeniedByRule, e.text, fmt.Sprintf("the deny rule %s names the address %s", e.text, addr))
 		}
 	}
-	return d
+	c := Classify(addr)
+	about, ok := x.addressRule(t, addr)
+	switch {
+	case ok:
+		return d
+	case about != nil && c.nameable(): // and no rule without addresses allowed it
+		return denied(ReasonAddress, about.text, fmt.Sprintf("the rule %s allows other addresses than %s: %s", about.text, addr, join(about.rule.Narrow.Addresses)))
+	case about == nil && (c == ClassPublic || c == ClassPrivate && x.policy.Mode == bailey.NetFull):
+		return d // by the mode
+	}
+	return special(addr, c)
+}
+
+// addressRule reports whether an allow rule about a request allows an address
+// for it; if none does it returns one that names other addresses, or nil.
+func (x *Index) addressRule(t *target, addr netip.Addr) (about *entry, ok bool) {
+	for e := range t.rules(x.allow) {
+		switch {
+		case t.outside(e.rule) != "":
+		case e.rule.allowsAddr(addr, x.policy.Mode):
+			return e, true
+		case about == nil && e.rule.Narrow != nil && len(e.rule.Narrow.Addresses) > 0:
+			about = e
+		}
+	}
+	return about, false
+}
+
+// decideService is DecideAddr for a service of this machine, which is on its
+// loopback and nowhere else. The name alone resolves to what stands for it.
+func (x *Index) decideService(t *target, d bailey.Decision, addr netip.Addr) bailey.Decision {
+	if t.anyPort && addr == ServiceAddr() && x.services {
+		return d
+	}
+	loopback := addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || addr == netip.IPv6Loopback()
+	for e := range t.rules(x.allow) {
+		if e.rule.Service && !t.anyPort && e.rule.Port == t.Port && loopback {
+			return d
+		}
+	}
+	return special(addr, Classify(addr))
 }
 
 // DecideHostAddress says whether an address may be dialled that belongs to
@@ -108,18 +184,30 @@ func DecideAddr(p Policy, d bailey.Decision, addr netip.Addr, port uint16) baile
 // whoever owns a name can make it resolve there. So only a rule for the very
 // address and port opens it, or one for a name that the machine itself gives
 // to the address (definesName: in its hosts file); never a wildcard and never
-// mode open alone.
-func DecideHostAddress(p Policy, d bailey.Decision, addr netip.AddrPort, definesName bool) bailey.Decision {
-	if d.Verdict != bailey.Allow || definesName && d.Rule != "" && !strings.HasPrefix(d.Rule, "*.") {
+// a mode alone.
+func (x *Index) DecideHostAddress(r Request, d bailey.Decision, addr netip.Addr, definesName bool) bailey.Decision {
+	if d.Verdict != bailey.Allow {
 		return d
 	}
-	for _, rule := range p.Allow {
-		if rule.matchesAddr(addr.Addr()) && rule.allowsPort(addr.Port()) {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return *refusal
+	}
+	if t.Host == ServiceHost {
+		return x.decideService(t, d, addr)
+	}
+	for e := range t.rules(x.allow) {
+		if t.outside(e.rule) == "" && e.rule.opensMachine(addr, definesName) {
+			return d
+		}
+	}
+	for e := range x.allow.at(addr) { // a rule for the address opens it to its names too
+		if t.outside(e.rule) == "" && e.rule.opensMachine(addr, false) {
 			return d
 		}
 	}
 	return denied(ReasonHostAddress, d.Rule,
-		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule for that address opens it, or one for a name that the machine's hosts file gives it", addr.Addr()))
+		fmt.Sprintf("%s is an address of the machine that runs this sandbox; only a rule for that address opens it, or one for a name that the machine's hosts file gives it", addr))
 }
 
 // DeniedNames returns the deny rules for one name each that hold at a port.
@@ -158,82 +246,82 @@ func Unresolved(name, rule string, err error) bailey.Decision {
 	return denied(ReasonUnresolved, rule, fmt.Sprintf("%s is allowed, and the DNS of this machine failed to answer for it: no answer in time, or an error of its server; trying again may help", name))
 }
 
-func decideLiteral(p Policy, r Request) bailey.Decision {
-	switch {
-	case !r.Addr.IsValid():
-		return denied(ReasonNoName, "", "nothing says which host is meant: no name and no address")
-	case r.Port == 0:
-		return denied(ReasonNotAllowed, "", "port 0 cannot be reached")
+// ByRequest reports whether rules tell the requests to a host and port apart,
+// so that each has to be decided.
+func (x *Index) ByRequest(r Request) bool {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return false
 	}
-	if c := Classify(r.Addr); c.Special() {
-		return special(r.Addr, c)
-	}
-	return decideTarget(p, target{
-		text:    hostText(r.Addr),
-		port:    r.Port,
-		anyPort: false,
-		matches: func(rule Rule) bool { return rule.matchesAddr(r.Addr) },
-	})
-}
-
-// target is what a request is about, once its name or address is known to be
-// well formed.
-type target struct {
-	text    string // for sentences; a name, or an address as in a rule
-	port    uint16
-	anyPort bool // the question is about the name, whatever the port
-	matches func(Rule) bool
-}
-
-func decideTarget(p Policy, t target) bailey.Decision {
-	for _, rule := range p.Deny {
-		if t.matches(rule) && rule.deniesPort(t.port) {
-			return denied(ReasonDeniedByRule, rule.String(), fmt.Sprintf("the deny rule %s refuses %s", rule, t.text))
+	for _, b := range []table{x.allow, x.deny} {
+		for e := range t.rules(b) {
+			if e.rule.ofRequests() {
+				return true
+			}
 		}
 	}
-	rule, ports := findAllow(p.Allow, t)
-	if rule != "" || p.Mode == bailey.NetOpen {
-		return bailey.Decision{Verdict: bailey.Allow, Rule: rule, Reason: "", Detail: ""}
+	return false
+}
+
+// findAllow returns the rule that allows a target, or why those about it do
+// not.
+func findAllow(list iter.Seq[*entry], t *target) (rule *entry, why []outsider) {
+	for e := range list {
+		reason := t.outside(e.rule)
+		if reason == "" {
+			return e, nil
+		}
+		why = append(why, outsider{reason, e.rule})
 	}
-	if len(ports) > 0 {
+	return nil, why
+}
+
+// outsider is a rule about a target that does not speak of the request.
+type outsider struct {
+	reason string
+	rule   Rule
+}
+
+// unlisted says why no rule allows a target. Of several reasons it gives the
+// one that came closest.
+func (t *target) unlisted(why []outsider) bailey.Decision {
+	for _, o := range why {
+		switch o.reason {
+		case ReasonBadPath:
+			return denied(o.reason, "", fmt.Sprintf("rules are about paths of %s, and this one can be read in two ways: %v", t.text, t.badPath))
+		case ReasonPath:
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Text(), t.Path))
+		case ReasonMethod:
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Text(), t.Method))
+		case ReasonSealed:
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, and the requests of this connection cannot be seen", t.text, o.rule.Text()))
+		}
+	}
+	if len(why) > 0 {
+		ports := make([]string, 0, len(why))
+		for _, o := range why {
+			ports = append(ports, o.rule.portText())
+		}
 		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; %s",
-			t.text, strings.Join(ports, ", "), t.port, t.advice()))
+			t.text, strings.Join(ports, ", "), t.Port, t.advice()))
 	}
-	return denied(ReasonNotAllowed, "", fmt.Sprintf("%s is not on the allow list of this sandbox; %s", t.flag(), t.advice()))
-}
-
-// findAllow returns the rule that allows a target, or the ports that the rules
-// about it name. Of several it takes one that names the very host before a
-// wildcard, in whatever order they stand: DecideHostAddress asks which it was.
-func findAllow(list []Rule, t target) (rule string, ports []string) {
-	for _, r := range list {
-		switch {
-		case !t.matches(r):
-		case !t.anyPort && !r.allowsPort(t.port):
-			ports = append(ports, r.portText())
-		case !r.Wildcard:
-			return r.String(), nil
-		case rule == "":
-			rule = r.String()
-		}
-	}
-	return rule, ports
+	return denied(ReasonNotAllowed, "", t.flag()+" is not on the allow list of this sandbox; "+t.advice())
 }
 
 // advice says which flag opens the target, or that there is none, as for a
 // name without a dot.
-func (t target) advice() string {
-	if _, err := ParseRule(t.flag()); err != nil {
+func (t *target) advice() string {
+	if t.Host != "" && !strings.Contains(t.Host, ".") || t.Addr.Is6() && t.Host == "" || t.Port == dnsPort {
 		return "and no rule can name it"
 	}
 	return "the person who started this can allow it with: bailey run --allow " + t.flag()
 }
 
-func (t target) flag() string {
+func (t *target) flag() string {
 	if t.anyPort {
 		return t.text
 	}
-	return t.text + ":" + strconv.FormatUint(uint64(t.port), 10)
+	return t.text + ":" + strconv.FormatUint(uint64(t.Port), 10)
 }
 
 func (r Rule) portText() string {
@@ -249,6 +337,9 @@ func hostText(a netip.Addr) string {
 }
 
 func special(a netip.Addr, c Class) bailey.Decision {
+	if c.nameable() {
+		return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s is %s; only a rule whose addresses name it reaches one", a, c))
+	}
 	return denied(ReasonSpecialAddress, "", fmt.Sprintf("%s is %s; no sandbox reaches those, whatever the rules say", a, c))
 }
 

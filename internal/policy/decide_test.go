@@ -130,8 +130,9 @@ func TestDecide_NamesTheFlag(t *testing.T) {
 
 func TestDecideAddr(t *testing.T) {
 	t.Parallel()
-	p := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test"), Deny: rules(t, "11.0.0.66", "11.0.0.67:22")}
-	yes := policy.Decide(p, name("allow.test", 443))
+	p := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "allow.test", "allow.test:22"), Deny: rules(t, "11.0.0.66", "11.0.0.67:22")}
+	x := policy.NewIndex(p)
+	yes := x.Decide(name("allow.test", 443))
 	for _, c := range []struct {
 		addr   string
 		port   uint16
@@ -149,19 +150,19 @@ func TestDecideAddr(t *testing.T) {
 		{"::ffff:169.254.169.254", 80, policy.ReasonSpecialAddress},
 		{"64:ff9b::a9fe:a9fe", 80, policy.ReasonSpecialAddress},
 	} {
-		got := policy.DecideAddr(p, yes, netip.MustParseAddr(c.addr), c.port)
+		got := x.DecideAddr(name("allow.test", c.port), yes, netip.MustParseAddr(c.addr))
 		if got.Reason != c.reason || (got.Verdict == bailey.Allow) != (c.reason == "") {
 			t.Errorf("%s:%d: %+v, want reason %q", c.addr, c.port, got, c.reason)
 		}
 	}
 	no := policy.Decide(p, name("evil.test", 443))
-	if got := policy.DecideAddr(p, no, netip.MustParseAddr("11.0.0.10"), 443); got != no {
+	if got := x.DecideAddr(name("evil.test", 443), no, netip.MustParseAddr("11.0.0.10")); got != no {
 		t.Errorf("an address turned a denial into %+v", got)
 	}
-	if got := policy.DecideAddr(p, bailey.Decision{}, netip.MustParseAddr("11.0.0.10"), 443); got.Verdict == bailey.Allow {
+	if got := x.DecideAddr(name("allow.test", 443), bailey.Decision{}, netip.MustParseAddr("11.0.0.10")); got.Verdict == bailey.Allow {
 		t.Errorf("the zero decision became %+v", got)
 	}
-	if got := policy.DecideAddr(p, yes, netip.Addr{}, 443); got.Verdict == bailey.Allow {
+	if got := x.DecideAddr(name("allow.test", 443), yes, netip.Addr{}); got.Verdict == bailey.Allow {
 		t.Errorf("the zero address is %+v", got)
 	}
 }
@@ -187,7 +188,7 @@ func TestDecideHostAddress(t *testing.T) {
 		{"the very host at another port", policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "*.wild.test", "a.wild.test:22")}, name("a.wild.test", 443), policy.ReasonHostAddress},
 	} {
 		decision := policy.Decide(c.policy, c.ask)
-		if got := policy.DecideHostAddress(c.policy, decision, netip.AddrPortFrom(own, c.ask.Port), true); got.Reason != c.reason {
+		if got := policy.NewIndex(c.policy).DecideHostAddress(c.ask, decision, own, true); got.Reason != c.reason {
 			t.Errorf("%s: %+v, want reason %q", c.what, got, c.reason)
 		}
 	}
@@ -195,7 +196,7 @@ func TestDecideHostAddress(t *testing.T) {
 	// the address and port opens that.
 	for port, reason := range map[uint16]string{443: policy.ReasonHostAddress, 22: ""} {
 		decision := policy.Decide(listed, name("allow.test", port))
-		if got := policy.DecideHostAddress(listed, decision, netip.AddrPortFrom(own, port), false); got.Reason != reason {
+		if got := policy.NewIndex(listed).DecideHostAddress(name("allow.test", port), decision, own, false); got.Reason != reason {
 			t.Errorf("port %d of a name of the DNS: %+v, want reason %q", port, got, reason)
 		}
 	}

@@ -23,13 +23,24 @@ func ParseRule(s string) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	if err := lintIdle(s, r); err != nil {
-		return Rule{}, err
-	}
-	if err := lintWildcard(s, r); err != nil {
+	if err := lintAllow(s, r); err != nil {
 		return Rule{}, err
 	}
 	return r, nil
+}
+
+// CheckAllow is what ParseRule asks of a rule that was read by ParseTarget:
+// that it can let something through, and does not let everybody in.
+func CheckAllow(r Rule) error { return lintAllow(r.String(), r) }
+
+func lintAllow(s string, r Rule) error {
+	if isReserved(r.Host) {
+		return bad(s, "it stands for this machine, whose services are opened one by one", "use --host-service PORT, or host-service: PORT in a policy file")
+	}
+	if err := lintIdle(s, r); err != nil {
+		return err
+	}
+	return lintWildcard(s, r)
 }
 
 // dnsPort is redirected to bailey's own responder, whatever the address.
@@ -89,7 +100,7 @@ func refuseForeign(s string) error {
 	case s == "":
 		return bad(s, "it is empty", "name a host, such as example.com")
 	case s == "*":
-		return bad(s, "it would allow every host", "use --net open for that, or name the hosts")
+		return bad(s, "it would allow every host", "use mode open for that (--net open), or name the hosts")
 	case strings.Contains(s, "@"):
 		return bad(s, "it holds a user name", "write the host alone, after the @")
 	case strings.Contains(s, ","):
@@ -160,7 +171,11 @@ func bracketRule(s, inner string, port uint16) (Rule, error) {
 
 func addressRule(s string, a netip.Addr, port uint16) (Rule, error) {
 	if c := Classify(a); c.Special() {
-		return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), "leave the rule out, or name a public host")
+		hint := "leave the rule out, or name a public host"
+		if c.nameable() {
+			hint = fmt.Sprintf("name a public host, or open it in a policy file with host: %s and addresses: [%s]", s, a)
+		}
+		return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), hint)
 	}
 	return Rule{Host: "", Wildcard: false, Addr: a, Port: port}, nil
 }
@@ -173,7 +188,7 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 	case strings.Contains(base, "*"):
 		return Rule{}, bad(s, "a star may only stand for everything below a host", "write *.example.com, or name the hosts one by one")
 	}
-	name, err := operatorName(base)
+	name, err := OperatorName(base)
 	if err != nil {
 		return Rule{}, bad(s, err.Error(), "write a host such as example.com, or an IP address in its usual form")
 	}
@@ -186,11 +201,11 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 	return Rule{Host: name, Wildcard: wildcard, Addr: netip.Addr{}, Port: port}, nil
 }
 
-// operatorName maps a name that a person wrote to its wire form. Only here is
+// OperatorName maps a name that a person wrote to its wire form. Only here is
 // IDNA applied, never to what a sandbox says; and what comes out is judged
 // again, since the mapping can produce an address or a dot (CVE-2026-39821:
 // idna returns a usable string together with an error, so the error decides).
-func operatorName(s string) (string, error) {
+func OperatorName(s string) (string, error) {
 	if isPlainASCII(s) && !strings.Contains(lowerASCII(s), "xn--") {
 		return NormalizeName(s)
 	}

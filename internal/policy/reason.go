@@ -3,22 +3,29 @@ package policy
 // The words of Decision.Reason and Event.Reason. They are part of the output
 // of `--json` and of the X-Bailey-Reason header: add, never rename.
 const (
-	ReasonModeNone       = "mode-none"        // the sandbox has no network
-	ReasonNotAllowed     = "not-allowed"      // no allow rule names it
-	ReasonPortNotAllowed = "port-not-allowed" // a rule names the host, with other ports
-	ReasonDeniedByRule   = "denied-by-rule"   // a deny rule names it
-	ReasonSpecialAddress = "special-address"  // private, loopback, metadata, …
-	ReasonHostAddress    = "host-address"     // an address of the machine that runs bailey
-	ReasonNoName         = "no-name"          // nothing says which host is meant
-	ReasonInvalidName    = "invalid-name"     // not a host name
-	ReasonNameMismatch   = "name-mismatch"    // two names, or a name and a port, disagree
-	ReasonECH            = "ech"              // the TLS name is encrypted
-	ReasonBadTLS         = "bad-tls"          // the ClientHello cannot be read
-	ReasonBadRequest     = "bad-request"      // the HTTP request cannot be read in one way only
-	ReasonUnknown        = "unknown-protocol" // neither TLS nor HTTP, and no rule for the address
-	ReasonSilent         = "silent"           // it ended, or waited, without a word
-	ReasonUnresolved     = "unresolved"       // the name has no IPv4 address now, or DNS failed
-	ReasonUpstream       = "upstream"         // the host did not answer
-	ReasonProxyItself    = "proxy-itself"     // the connection was made to bailey's own listener
-	ReasonTooMany        = "too-many"         // the sandbox's cap was reached
+	ReasonAllowedByRule  = "allowed-by-rule" // said of what is allowed, where it is asked for
+	ReasonAllowedByMode  = "allowed-by-mode"
+	ReasonModeNone       = "mode-none"           // the sandbox has no network
+	ReasonNotAllowed     = "not-allowed"         // no allow rule names it
+	ReasonPortNotAllowed = "port-not-allowed"    // a rule names the host, with other ports
+	ReasonDeniedByRule   = "denied-by-rule"      // a deny rule names it
+	ReasonSpecialAddress = "special-address"     // private, loopback, metadata, …
+	ReasonHostAddress    = "host-address"        // an address of the machine that runs bailey
+	ReasonNoName         = "no-name"             // nothing says which host is meant
+	ReasonInvalidName    = "invalid-name"        // not a host name
+	ReasonNameMismatch   = "name-mismatch"       // two names, or a name and a port, disagree
+	ReasonECH            = "ech"                 // the TLS name is encrypted
+	ReasonBadTLS         = "bad-tls"             // the ClientHello cannot be read
+	ReasonBadRequest     = "bad-request"         // the HTTP request cannot be read in one way only
+	ReasonUnknown        = "unknown-protocol"    // neither TLS nor HTTP, and no rule for the address
+	ReasonSilent         = "silent"              // it ended, or waited, without a word
+	ReasonUnresolved     = "unresolved"          // the name has no IPv4 address now, or DNS failed
+	ReasonUpstream       = "upstream"            // the host did not answer
+	ReasonProxyItself    = "proxy-itself"        // the connection was made to bailey's own listener
+	ReasonMethod         = "method-not-allowed"  // a rule names the host, with other methods
+	ReasonPath           = "path-not-allowed"    // a rule names the host, with other paths
+	ReasonBadPath        = "ambiguous-path"      // servers may read the path in two ways
+	ReasonSealed         = "not-inspected"       // a rule is about requests, and none can be seen
+	ReasonAddress        = "address-not-allowed" // the rule names other addresses
+	ReasonTooMany        = "too-many"            // the sandbox's cap was reached
 )

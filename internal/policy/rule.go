@@ -1,21 +1,63 @@
 package policy
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 )
 
-// Rule names a host, every host below a suffix, or one address, with or
-// without a port. The zero Rule matches nothing.
+// ServiceHost is the name under which a sandbox reaches a service of the
+// machine it runs on, and ServiceAddr the address that the name has inside:
+// the dummy of RFC 7600, which nobody routes. Both are made up: a connection
+// to them ends at the proxy like any other.
+const ServiceHost = "host.bailey.internal"
+
+// ServiceAddr is what ServiceHost resolves to inside.
+func ServiceAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 0, 8}) }
+
+// Rule names a host, every host below a suffix, one address, or one service of
+// this machine, with or without a port. The zero Rule matches nothing.
 type Rule struct {
 	Host     string     // normalised name; of a wildcard the part after "*."
 	Wildcard bool       // matches names below Host, not Host itself
 	Addr     netip.Addr // an address instead of a name
 	Port     uint16     // 0: none was written (allow: 80 and 443; deny: every port)
+	Service  bool       // a service on this machine's loopback; Host is ServiceHost
+	Fenced   bool       // never opens an address of this machine
+	Narrow   *Narrow    // nil: all that Host and Port say; shared, never changed
 }
 
-// String returns the canonical text of the rule; ParseDenyRule reads it back.
+// Narrow is what makes a rule speak of less than a host.
+type Narrow struct {
+	Addresses []netip.Prefix // what the name may resolve to; empty: any public address
+	Methods   []string       // of HTTP requests; empty: any
+	Paths     []string       // of HTTP requests, as CheckPattern takes them; empty: any
+	Inspect   bool           // TLS is to be opened
+}
+
+// ofRequests reports whether the rule speaks of some requests alone.
+func (r Rule) ofRequests() bool {
+	return r.Narrow != nil && len(r.Narrow.Methods)+len(r.Narrow.Paths) > 0
+}
+
+// InsideTLS reports whether the rule can be kept only by opening TLS: it asks
+// for that, or speaks of requests on the port of HTTPS.
+func (r Rule) InsideTLS(deny bool) bool {
+	if r.Narrow == nil {
+		return false
+	}
+	port := r.allowsPort(443)
+	if deny {
+		port = r.deniesPort(443)
+	}
+	return r.Narrow.Inspect || r.ofRequests() && port
+}
+
+// String returns the canonical text of the rule's host and port;
+// ParseDenyRule reads it back, but for a service's.
 func (r Rule) String() string {
 	var host string
 	switch {
@@ -34,18 +76,106 @@ func (r Rule) String() string {
 	return host + ":" + strconv.FormatUint(uint64(r.Port), 10)
 }
 
-// MarshalText writes the canonical text.
-func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+// Text returns the whole rule for a person: String, and what narrows it.
+func (r Rule) Text() string {
+	parts := []string{r.String()}
+	if r.Service {
+		parts = []string{"host-service " + strconv.FormatUint(uint64(r.Port), 10)}
+	}
+	if r.Narrow != nil {
+		parts = append(parts, r.Narrow.texts()...)
+	}
+	return strings.Join(parts, " ")
+}
 
-// UnmarshalText reads what MarshalText wrote. It checks the form but not how
+func (n *Narrow) texts() []string {
+	var parts []string
+	if len(n.Methods) > 0 {
+		parts = append(parts, strings.Join(n.Methods, ","))
+	}
+	if len(n.Paths) > 0 {
+		parts = append(parts, strings.Join(n.Paths, ","))
+	}
+	if len(n.Addresses) > 0 {
+		parts = append(parts, "at "+join(n.Addresses))
+	}
+	if n.Inspect {
+		parts = append(parts, "inspected")
+	}
+	return parts
+}
+
+func join(list []netip.Prefix) string {
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// wireRule is a rule's form between processes when it is more than its text.
+type wireRule struct {
+	Host      string         `json:"host,omitempty"`
+	Service   uint16         `json:"host-service,omitempty"`
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	Methods   []string       `json:"methods,omitempty"`
+	Paths     []string       `json:"paths,omitempty"`
+	Inspect   bool           `json:"inspect,omitempty"`
+	Fenced    bool           `json:"fenced,omitempty"`
+}
+
+// MarshalJSON writes the canonical text, or an object for a rule that is more.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	if !r.Service && !r.Fenced && r.Narrow == nil {
+		return json.Marshal(r.String())
+	}
+	w := wireRule{Host: r.String(), Fenced: r.Fenced}
+	if r.Service {
+		w.Host, w.Service = "", r.Port
+	}
+	if n := r.Narrow; n != nil {
+		w.Addresses, w.Methods, w.Paths, w.Inspect = n.Addresses, n.Methods, n.Paths, n.Inspect
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. It checks the form but not how
 // broad the rule is: that was ParseRule's business, once, at the edge.
-func (r *Rule) UnmarshalText(b []byte) error {
-	v, err := ParseDenyRule(string(b))
-	if err != nil {
+func (r *Rule) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		var text string
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+		v, err := ParseDenyRule(text)
+		if err == nil {
+			*r = v
+		}
 		return err
 	}
-	*r = v
-	return nil
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	var w wireRule
+	if err := dec.Decode(&w); err != nil {
+		return fmt.Errorf("read rule: %w", err)
+	}
+	v, err := w.rule()
+	if err == nil {
+		*r = v
+	}
+	return err
+}
+
+func (w wireRule) rule() (Rule, error) {
+	if w.Service != 0 && w.Host == "" {
+		return ServiceRule(w.Service)
+	}
+	r, err := ParseTarget(w.Host, w.Addresses)
+	if err != nil {
+		return Rule{}, err
+	}
+	r.Fenced = w.Fenced
+	return r.With(Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect})
 }
 
 // matchesHost reports whether the rule speaks of this normalised name.
@@ -58,11 +188,6 @@ func (r Rule) matchesHost(name string) bool {
 		return ok && len(below) > 1 && below[len(below)-1] == '.'
 	}
 	return name == r.Host
-}
-
-// matchesAddr reports whether the rule speaks of this address.
-func (r Rule) matchesAddr(a netip.Addr) bool {
-	return r.Addr.IsValid() && a.IsValid() && r.Addr == a.Unmap()
 }
 
 // allowsPort is the port test of an allow rule.

@@ -195,7 +195,7 @@ func TestPolicy_JSON(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Error(diff)
 	}
-	for _, in := range []string{`{"mode":"full"}`, `{"allow":["*"]}`, `{"allow":[""]}`, `{"deny":["127.0.0.1"]}`} {
+	for _, in := range []string{`{"mode":"fool"}`, `{"allow":[{"host":"a.test","methdos":["GET"]}]}`, `{"allow":[{"host":"a.test","paths":["/a/../b"]}]}`, `{"allow":[{"host":"a.test","addresses":["127.0.0.0/8"]}]}`, `{"allow":["*"]}`, `{"allow":[""]}`, `{"deny":["127.0.0.1"]}`} {
 		if err := json.Unmarshal([]byte(in), new(policy.Policy)); err == nil {
 			t.Errorf("%s is accepted", in)
 		}

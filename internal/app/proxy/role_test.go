@@ -127,7 +127,7 @@ func TestRole_RefusesBadSettings(t *testing.T) {
 		`{`:               "read settings",
 		`{"sandbox":"x"}`: "sandbox id",
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"allow"}}`:                                "no allow rule",
-		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"full"}}`:                                 "unknown network mode",
+		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"fool"}}`:                                 "unknown network mode",
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"allow","allow":["*"]}}`:                  "every host",
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"open"},"polcy":{}}`:                      "unknown field",
 		`{"sandbox":"sbx_0123456789abcdef","policy":{"mode":"open"}} {"policy":{"mode":"allow"}}`:     "follows the document",
