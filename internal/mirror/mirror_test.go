@@ -1,0 +1,96 @@
+package mirror_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/mirror"
+)
+
+// machine makes a machine out of files; paths that begin with ~ are the
+// caller's, "work/…" the workspace's.
+func machine(t *testing.T, files, env map[string]string) mirror.Host {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := mirror.Host{
+		Root: filepath.Join(dir, "root"), Home: filepath.Join(dir, "home"), Workspace: filepath.Join(dir, "work"),
+		Env: func(name string) string { return strings.ReplaceAll(env[name], "DIR", dir) },
+	}
+	for path, text := range files {
+		path = filepath.Join(dir, strings.NewReplacer("~", "home").Replace(path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	const npmSource = "define('registry', {\n  default: 'https://default.example.com/',\n  type: url,\n})\n"
+	for _, c := range []struct {
+		manager    string
+		files, env map[string]string
+		want       string // rules, or part of an error
+	}{
+		{"apt", map[string]string{
+			"root/etc/apt/sources.list":                 "# deb http://no.example.com x\ndeb [arch=amd64 signed-by=/x] http://one.example.com/debian stable main\ndeb-src https://two.example.com:8443/ x\ndeb cdrom:[x] y\ndeb file:///srv x\n",
+			"root/etc/apt/sources.list.d/three.sources": "Types: deb\nURIs: https://three.example.com/debian http://one.example.com\nSuites: x\n",
+		}, nil, "one.example.com:80 two.example.com:8443 three.example.com:443"},
+		{"apt", nil, nil, "names no host"},
+		{"cargo", map[string]string{"~/.cargo/config.toml": "[source.crates-io]\nreplace-with = \"m\"\n[source.m]\nregistry = \"sparse+https://m.example.com/index/\"\n[registries.own]\nindex = 'https://own.example.com/git'\n"}, nil, "m.example.com:443 own.example.com:443"},
+		{"cargo", map[string]string{"~/.cargo/registry/index/index.example.com-0123abcd/config.json": `{"dl":"https://static.example.com/crates"}`}, nil, "index.example.com:443 static.example.com:443"},
+		{"cargo", map[string]string{"other/config.toml": "[registries.own]\nindex = \"https://own.example.com/git\"\n"}, map[string]string{"CARGO_HOME": "DIR/other"}, "own.example.com:443"},
+		{"go", nil, map[string]string{"GOPROXY": "https://a.example.com|http://b.example.com/x,direct", "GOSUMDB": "off"}, "a.example.com:443 b.example.com:80"},
+		{"go", map[string]string{"~/.config/go/env": "GOPROXY=https://user.example.com\n", "go/bin/go": "", "go/go.env": "# defaults\nGOPROXY=https://tool.example.com,direct\nGOSUMDB=sum.example.com\n"}, map[string]string{"PATH": "DIR/nothing:DIR/go/bin"}, "user.example.com:443 sum.example.com:443"},
+		{"go", nil, map[string]string{"GOPROXY": "direct", "GOSUMDB": "sum.example.com+0123+key"}, "sum.example.com:443"},
+		{"npm", map[string]string{"~/.npmrc": "//r.example.com/:_authToken=secret\nregistry = https://r.example.com/npm/\n@own:registry=https://own.example.com:4873\n"}, nil, "r.example.com:443 own.example.com:4873"},
+		{"npm", map[string]string{"~/.npmrc": "registry=https://${HOST}/\n"}, map[string]string{"HOST": "v.example.com"}, "v.example.com:443"},
+		{"npm", map[string]string{"~/.npmrc": "registry=https://file.example.com/\n"}, map[string]string{"npm_config_registry": "https://env.example.com"}, "env.example.com:443"},
+		{"npm", map[string]string{"n/bin/npm": "", "n/node_modules/@npmcli/config/lib/definitions/definitions.js": npmSource}, map[string]string{"PATH": "DIR/n/bin"}, "default.example.com:443"},
+		{"pip", map[string]string{"root/etc/pip.conf": "[global]\nindex-url = https://etc.example.com/simple\n", "~/.config/pip/pip.conf": "[global]\nindex-url = https://user:secret@own.example.com/simple\nextra-index-url =\n    https://x.example.com/simple\n    http://y.example.com/simple\n"}, nil, "own.example.com:443 x.example.com:443 y.example.com:80"},
+		{"pip", nil, map[string]string{"PIP_INDEX_URL": "https://env.example.com/simple"}, "env.example.com:443"},
+		{"pip", map[string]string{"root/usr/lib/python3/dist-packages/pip/_internal/models/index.py": "PyPI = PackageIndex(\n    \"https://p.example.com/\", file_storage_domain=\"f.example.com\"\n)\n"}, nil, "p.example.com:443 f.example.com:443"},
+		{"yum", nil, nil, "unknown package manager"},
+
+		// What a sandbox could have written is not read (EGR-13).
+		{"npm", map[string]string{"work/.npmrc": "registry=https://evil.example.com\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "DIR/work/.npmrc"}, "names no host"},
+		{"npm", map[string]string{"work/n/bin/npm": "", "work/n/node_modules/@npmcli/config/lib/definitions/definitions.js": npmSource}, map[string]string{"PATH": "DIR/work/n/bin"}, "names no host"},
+		{"go", map[string]string{"work/go/bin/go": "", "work/go/go.env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"PATH": "DIR/work/go/bin"}, "names no host"},
+		{"cargo", map[string]string{"work/config.toml": "[registries.x]\nindex = \"https://evil.example.com\"\n"}, map[string]string{"CARGO_HOME": "DIR/work"}, "names no host"},
+		{"pip", map[string]string{"work/pip.conf": "[global]\nindex-url = https://evil.example.com\n"}, map[string]string{"PIP_CONFIG_FILE": "DIR/work/pip.conf"}, "names no host"},
+	} {
+		rules, err := mirror.Find(c.manager, machine(t, c.files, c.env))
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s %v %v: %v, want %q", c.manager, c.files, c.env, err, c.want)
+			}
+			continue
+		}
+		if diff := cmp.Diff(c.want, strings.Join(rules, " ")); diff != "" {
+			t.Errorf("%s %v %v: %s", c.manager, c.files, c.env, diff)
+		}
+	}
+}
+
+// A link out of the caller's files into the workspace is one of the workspace.
+func TestFind_FollowsNoLinkIntoTheWorkspace(t *testing.T) {
+	t.Parallel()
+	h := machine(t, map[string]string{"work/npmrc": "registry=https://evil.example.com\n", "home/x": ""}, nil)
+	if err := os.Symlink(filepath.Join(h.Workspace, "npmrc"), filepath.Join(h.Home, ".npmrc")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := mirror.Find("npm", h); err == nil {
+		t.Errorf("found %v", got)
+	}
+}

@@ -1,0 +1,303 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// File is a policy file that was read. Every rule in it is valid.
+type File struct {
+	Path string // as messages name it
+	Data []byte
+	Net  Net
+}
+
+// Net is what one source says of the network. What it does not say is nil.
+type Net struct {
+	Mode    *Setting[bailey.NetMode]
+	DNS     *Setting[bailey.DNSMode]
+	Ask     *Setting[bool]
+	Allow   []Held
+	Deny    []Held
+	Presets []Setting[string]
+}
+
+// Setting is a value and where it was set.
+type Setting[T any] struct {
+	Value T
+	From  string // FILE:LINE:COLUMN, a flag, or the name of a default
+}
+
+// Held is a rule and where it comes from.
+type Held struct {
+	policy.Rule
+	From   string
+	Why    string
+	Preset string // the preset that it is of; empty for a rule of its own
+}
+
+// Parse reads a policy file. The error is an *InvalidError with everything
+// that is wrong.
+func Parse(path string, data []byte) (*File, error) {
+	p := &parser{file: path}
+	f := &File{Path: path, Data: data}
+	if len(data) > MaxFile {
+		p.add(1, 1, fmt.Sprintf("the file is longer than %d bytes", MaxFile))
+		return nil, p.err()
+	}
+	top := p.document(data, root())
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	f.Net = p.net(get(top, "net"))
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (p *parser) from(n *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", p.file, n.Line, n.Column)
+}
+
+// net takes the section out of a node that the schema holds good.
+func (p *parser) net(n *yaml.Node) Net {
+	var out Net
+	if v := get(n, "mode"); v != nil {
+		mode, err := bailey.ParseNetMode(v.Value)
+		p.wrong(v, err)
+		out.Mode = &Setting[bailey.NetMode]{mode, p.from(v)}
+	}
+	if v := get(n, "dns"); v != nil {
+		mode, err := bailey.ParseDNSMode(v.Value)
+		p.wrong(v, err)
+		out.DNS = &Setting[bailey.DNSMode]{mode, p.from(v)}
+	}
+	if v := get(n, "ask"); v != nil {
+		var ask bool
+		p.wrong(v, v.Decode(&ask))
+		out.Ask = &Setting[bool]{ask, p.from(v)}
+	}
+	for _, v := range items(get(n, "presets")) {
+		out.Presets = append(out.Presets, Setting[string]{v.Value, p.from(v)})
+	}
+	for _, v := range items(get(n, "allow")) {
+		out.Allow = append(out.Allow, p.entry(v, false)...)
+	}
+	for _, v := range items(get(n, "deny")) {
+		out.Deny = append(out.Deny, p.entry(v, true)...)
+	}
+	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && len(p.problems) == 0 {
+		at := get(n, "mode")
+		if v := get(n, "allow"); v != nil {
+			at = v
+		}
+		p.at(at, "mode allow has no allow rule, so nothing could be reached; name a host in net.allow, or write mode: none")
+	}
+	return out
+}
+
+// wrong notes an error about a node.
+func (p *parser) wrong(n *yaml.Node, err error) bool {
+	if err == nil {
+		return false
+	}
+	message := err.Error()
+	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+		message += "; " + e.Hint
+	}
+	p.at(n, "%s", message)
+	return true
+}
+
+// entry reads one item of allow or deny. One with several ports is several
+// rules.
+func (p *parser) entry(n *yaml.Node, deny bool) []Held {
+	if n.Kind != yaml.MappingNode {
+		parse := policy.ParseRule
+		if deny {
+			parse = policy.ParseDenyRule
+		}
+		r, err := parse(n.Value)
+		if p.wrong(n, err) {
+			return nil
+		}
+		return []Held{{Rule: r, From: p.from(n)}}
+	}
+	held := Held{From: p.from(n)}
+	if v := get(n, "why"); v != nil {
+		held.Why = v.Value
+	}
+	if v := get(n, "host-service"); v != nil {
+		return p.service(n, v, held)
+	}
+	if deny {
+		for _, name := range []string{"addresses", "inspect"} {
+			if v := get(n, name); v != nil {
+				p.at(v, "%s says nothing in a deny rule; leave it out", name)
+			}
+		}
+	}
+	return p.hostEntry(n, held, deny)
+}
+
+func (p *parser) service(n, v *yaml.Node, held Held) []Held {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if name := n.Content[i]; name.Value != "host-service" && name.Value != "why" {
+			p.at(name, "%s says nothing beside host-service; leave it out", name.Value)
+		}
+	}
+	port, err := policy.CheckPort(v.Value)
+	if err == nil {
+		held.Rule, err = policy.ServiceRule(port)
+	}
+	if p.wrong(v, err) {
+		return nil
+	}
+	return []Held{held}
+}
+
+func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
+	before := len(p.problems)
+	narrow := p.narrow(n)
+	host := get(n, "host")
+	r, err := policy.ParseTarget(host.Value, narrow.Addresses)
+	if err == nil && !deny {
+		err = policy.CheckAllow(r)
+	}
+	if p.wrong(host, err) || len(p.problems) > before {
+		return nil
+	}
+	if r, err = r.With(narrow); p.wrong(n, err) {
+		return nil
+	}
+	held.Rule = r
+	ports := get(n, "ports")
+	if ports == nil {
+		return []Held{held}
+	}
+	if r.Port != 0 {
+		p.at(ports, "host %q has a port already; write the host alone, or leave ports out", host.Value)
+		return nil
+	}
+	var out []Held
+	for _, v := range ports.Content {
+		port, err := policy.CheckPort(v.Value)
+		p.wrong(v, err)
+		held.Port = port
+		if !slices.ContainsFunc(out, func(h Held) bool { return h.Port == port }) {
+			out = append(out, held)
+		}
+	}
+	return out
+}
+
+func (p *parser) narrow(n *yaml.Node) policy.Narrow {
+	var out policy.Narrow
+	for _, v := range items(get(n, "addresses")) {
+		a, err := policy.ParseAddresses(v.Value)
+		if !p.wrong(v, err) {
+			out.Addresses = append(out.Addresses, a)
+		}
+	}
+	for _, v := range items(get(n, "methods")) {
+		if !p.wrong(v, policy.CheckMethod(v.Value)) {
+			out.Methods = append(out.Methods, v.Value)
+		}
+	}
+	for _, v := range items(get(n, "paths")) {
+		if !p.wrong(v, policy.CheckPattern(v.Value)) {
+			out.Paths = append(out.Paths, v.Value)
+		}
+	}
+	if v := get(n, "inspect"); v != nil {
+		p.wrong(v, v.Decode(&out.Inspect))
+	}
+	return out
+}
+
+// Flags is what was given on a command line. Each list is
+// in the form that its flag takes.
+type Flags struct {
+	Net      string // --net; empty: not given
+	Weak     bool   // Net is of the environment: a rule that is given beats it
+	DNS      string // --dns; empty: not given
+	Allow    []string
+	Deny     []string
+	Presets  []string
+	Services []string // --host-service
+}
+
+// net reads the flags.
+func (f Flags) net() (Net, error) {
+	var out Net
+	if f.Net != "" {
+		mode, err := bailey.ParseNetMode(f.Net)
+		if err != nil {
+			return out, flagError("--net", err)
+		}
+		out.Mode = &Setting[bailey.NetMode]{mode, "--net"}
+		if f.Weak {
+			out.Mode.From = "BAILEY_NET"
+		}
+		if f.Weak && len(f.Allow)+len(f.Presets)+len(f.Services) > 0 { // who names hosts now means those, and no more
+			out.Mode = &Setting[bailey.NetMode]{bailey.NetAllow, "--allow"}
+		}
+	}
+	if f.DNS != "" {
+		mode, err := bailey.ParseDNSMode(f.DNS)
+		if err != nil {
+			return out, flagError("--dns", err)
+		}
+		out.DNS = &Setting[bailey.DNSMode]{mode, "--dns"}
+	}
+	for _, name := range f.Presets {
+		if !slices.Contains(PresetNames(), name) {
+			return out, bailey.NewError(bailey.Invalid, fmt.Sprintf("--preset: there is no preset %q", name), didYouMean(name, PresetNames()))
+		}
+		out.Presets = append(out.Presets, Setting[string]{name, "--preset"})
+	}
+	var err error
+	if out.Allow, err = flagRules("--allow", f.Allow, policy.ParseRule); err != nil {
+		return out, err
+	}
+	services, err := flagRules("--host-service", f.Services, func(s string) (policy.Rule, error) {
+		port, err := policy.CheckPort(s)
+		if err != nil {
+			return policy.Rule{}, err
+		}
+		return policy.ServiceRule(port)
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Allow = append(out.Allow, services...)
+	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
+	return out, err
+}
+
+func flagRules(flag string, list []string, parse func(string) (policy.Rule, error)) ([]Held, error) {
+	var out []Held
+	for _, s := range list {
+		r, err := parse(s)
+		if err != nil {
+			return nil, flagError(flag, err)
+		}
+		out = append(out, Held{Rule: r, From: flag})
+	}
+	return out, nil
+}
+
+// flagError puts the flag's name before an error's message and keeps its hint.
+func flagError(flag string, err error) error {
+	if e, ok := errors.AsType[*bailey.Error](err); ok {
+		return &bailey.Error{Kind: e.Kind, Message: flag + ": " + e.Message, Hint: e.Hint, Cause: e.Cause}
+	}
+	return fmt.Errorf("%s: %w", flag, err)
+}

@@ -1,0 +1,152 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/mirror"
+)
+
+// Names of the files.
+const (
+	ProjectFile = "bailey.yaml"
+	userFile    = "config.yaml"
+)
+
+// Place is where files are looked for, and the machine that presets ask.
+type Place struct {
+	ConfigDir string // of the user's file
+	DataDir   string // of what is trusted
+	Dir       string // the folder that is worked in; absolute
+	Mirror    mirror.Host
+}
+
+// Trust is the record of trust at this place.
+func (p Place) Trust() Trust { return Trust{filepath.Join(p.DataDir, "trust")} }
+
+// Files are the policy files that there are. Nil: there is none.
+type Files struct {
+	User    *File
+	Project *File
+	Trusted bool // the project's, as it is now
+}
+
+// Load reads the files of a place. A file that is there and cannot be read, or
+// is wrong, is an error: nothing is started by half of a policy.
+func Load(p Place) (Files, error) {
+	var out Files
+	var err error
+	if out.User, err = readUser(filepath.Join(p.ConfigDir, userFile)); err != nil {
+		return out, err
+	}
+	if out.Project, err = p.ReadProject(); err != nil || out.Project == nil {
+		return out, err
+	}
+	out.Trusted, err = p.Trust().Holds(out.Project.Path, out.Project.Data)
+	return out, err
+}
+
+// readUser reads the user's own file, which may be a link to wherever they
+// keep it.
+func readUser(path string) (*File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer func() { _ = f.Close() }()
+	return parseOpen(path, f)
+}
+
+// ReadFile reads a policy file that a person names.
+func ReadFile(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer func() { _ = f.Close() }()
+	return parseOpen(path, f)
+}
+
+func parseOpen(path string, f *os.File) (*File, error) {
+	data, err := readBounded(f)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return Parse(path, data)
+}
+
+func unreadable(path string, err error) error {
+	return bailey.WrapError(bailey.Invalid, "read policy file "+path, err, "make it a readable file, or remove it")
+}
+
+// ReadProject reads the project's file: that of the folder, or of the nearest
+// folder above it up to the root of its git repository.
+func (p Place) ReadProject() (*File, error) {
+	for _, dir := range folders(p.Dir) {
+		if f, err := readProjectIn(dir); err != nil || f != nil {
+			return f, err
+		}
+	}
+	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// folders lists where a project's file may be, nearest first.
+func folders(dir string) []string {
+	var list []string
+	for at := dir; ; at = filepath.Dir(at) {
+		list = append(list, at)
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return list
+		}
+		if at == filepath.Dir(at) {
+			return []string{dir} // no repository: the folder alone
+		}
+	}
+}
+
+// readProjectIn reads the file of one folder. Whoever wrote it may have been
+// hostile: no link is followed, and nothing that is no plain file is opened.
+func readProjectIn(dir string) (*File, error) {
+	path := filepath.Join(dir, ProjectFile)
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	d, err := beneath.Dir(real)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer func() { _ = d.Close() }()
+	data, _, err := beneath.ReadFile(d, ProjectFile, MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return Parse(path, data)
+}
+
+func readBounded(f *os.File) ([]byte, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if fi.IsDir() {
+		return nil, errors.New("it is a folder")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	return data, nil
+}

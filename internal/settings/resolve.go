@@ -1,0 +1,251 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/mirror"
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// Sources is everything that has a say, from the weakest to the strongest.
+type Sources struct {
+	Files
+	Flags Flags
+	Agent []string // rules of the agent that is started by name
+}
+
+// Effective is what holds, and from where.
+type Effective struct {
+	Mode    Setting[bailey.NetMode]
+	DNS     Setting[bailey.DNSMode]
+	Ask     Setting[bool]
+	Allow   []Held
+	Deny    []Held
+	Presets []Setting[string]
+	// Widens lists what a project's file that is not trusted would add. While
+	// there is any, nothing is started; what holds is then without it.
+	Widens []Widening
+}
+
+// Widening is one thing by which a project's file would let more through.
+type Widening struct {
+	What string // such as "allow example.com"
+	From string
+}
+
+// Policy is what holds, for the one who decides.
+func (e Effective) Policy() policy.Policy {
+	return policy.Policy{Mode: e.Mode.Value, Allow: bare(e.Allow), Deny: bare(e.Deny), DNS: e.DNS.Value, Ask: e.Ask.Value}
+}
+
+func bare(list []Held) []policy.Rule {
+	var out []policy.Rule
+	for _, h := range list {
+		out = append(out, h.Rule)
+	}
+	return out
+}
+
+// Resolve says what holds.
+func Resolve(s Sources, h mirror.Host) (Effective, error) {
+	flags, err := s.Flags.net()
+	if err != nil {
+		return Effective{}, err
+	}
+	agent, err := flagRules("the agent's own", s.Agent, policy.ParseRule)
+	if err != nil {
+		return Effective{}, err
+	}
+	var user, project Net
+	if s.User != nil {
+		user = s.User.Net
+	}
+	base, err := personal(user, flags, agent, h)
+	if err != nil || s.Project == nil {
+		return base, err
+	}
+	project = s.Project.Net
+	if base.shut() { // whatever a project's file says
+		base.Deny = append(base.Deny, project.Deny...)
+		return base, nil
+	}
+	added, err := expandAll(project.Presets, h)
+	if err != nil {
+		return base, err
+	}
+	project.Allow = slices.Concat(project.Allow, added)
+	if s.Trusted {
+		base.widen(project, flags)
+	} else {
+		base.tighten(project)
+	}
+	return base, nil
+}
+
+func expandAll(presets []Setting[string], h mirror.Host) ([]Held, error) {
+	var out []Held
+	for _, p := range presets {
+		rules, err := Expand(p.Value, p.From, h)
+		if err != nil {
+			return nil, at(p.From, err)
+		}
+		out = append(out, rules...)
+	}
+	return out, nil
+}
+
+// at puts where a thing was named before an error about it.
+func at(from string, err error) error {
+	if bailey.KindOf(err) == bailey.Internal {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return flagError(from, err)
+}
+
+// personal is what the user alone says: their file, the agent that they start,
+// their flags.
+func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
+	presets := slices.Concat(user.Presets, flags.Presets)
+	of, err := expandAll(presets, h)
+	if err != nil {
+		return Effective{}, err
+	}
+	e := Effective{
+		Mode: Setting[bailey.NetMode]{bailey.NetNone, byDefault}, DNS: Setting[bailey.DNSMode]{bailey.DNSRules, byDefault},
+		Ask:     Setting[bool]{false, byDefault},
+		Allow:   slices.Concat(user.Allow, agent, of, flags.Allow),
+		Deny:    slices.Concat(user.Deny, flags.Deny),
+		Presets: presets,
+	}
+	given := len(flags.Allow) + len(flags.Presets)
+	switch {
+	case flags.Mode != nil:
+		e.Mode = *flags.Mode
+		if e.Mode.Value == bailey.NetNone && given > 0 {
+			return e, bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
+		}
+	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0):
+		e.Mode = *user.Mode
+	case len(e.Allow) > 0:
+		e.Mode.Value = bailey.NetAllow
+	}
+	for _, n := range []Net{user, flags} {
+		if n.DNS != nil {
+			e.DNS = *n.DNS
+		}
+		if n.Ask != nil {
+			e.Ask = *n.Ask
+		}
+	}
+	return e, nil
+}
+
+// byDefault is where a setting comes from that nobody made.
+const byDefault = "default"
+
+// shut reports whether the user has said that there is no network.
+func (e *Effective) shut() bool { return e.Mode.Value == bailey.NetNone && e.Mode.From != byDefault }
+
+// widen adds a project's file that is trusted. What a flag says stays.
+func (e *Effective) widen(project, flags Net) {
+	e.Allow = append(e.Allow, project.Allow...)
+	e.Deny = append(e.Deny, project.Deny...)
+	e.Presets = append(e.Presets, project.Presets...)
+	switch {
+	case flags.Mode != nil:
+	case project.Mode != nil:
+		e.Mode = *project.Mode
+	case e.Mode.Value == bailey.NetNone && len(project.Allow) > 0:
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, project.Allow[0].From}
+	}
+	if project.DNS != nil && flags.DNS == nil {
+		e.DNS = *project.DNS
+	}
+	if project.Ask != nil {
+		e.Ask = *project.Ask
+	}
+}
+
+// tighten takes of a project's file that is not trusted what lets less
+// through, and notes the rest.
+func (e *Effective) tighten(project Net) {
+	base := e.Policy()
+	var covered []Held
+	for _, h := range project.Allow {
+		if !base.Covers(h.Rule) {
+			e.Widens = append(e.Widens, Widening{"allow " + h.Text(), h.From})
+			continue
+		}
+		h.Fenced = true
+		covered = append(covered, h)
+	}
+	if m := project.Mode; tightenSetting(e, "mode", &e.Mode, m) && m.Value == bailey.NetAllow {
+		e.Allow = append(e.Allow, covered...) // the mode before needed no list
+	}
+	tightenSetting(e, "dns", &e.DNS, project.DNS)
+	if a := project.Ask; a != nil && a.Value && !e.Ask.Value {
+		e.Widens = append(e.Widens, Widening{"ask", a.From})
+	} else if a != nil && !a.Value {
+		e.Ask = *a
+	}
+	e.Deny = append(e.Deny, project.Deny...)
+}
+
+// tightenSetting takes a setting over that is narrower, and reports whether it
+// is; one that is wider is noted.
+func tightenSetting[T interface {
+	~uint8
+	fmt.Stringer
+}](e *Effective, what string, now, wanted *Setting[T]) bool {
+	switch {
+	case wanted == nil:
+	case wanted.Value > now.Value:
+		e.Widens = append(e.Widens, Widening{what + " " + wanted.Value.String(), wanted.From})
+	case wanted.Value < now.Value:
+		*now = *wanted
+		return true
+	}
+	return false
+}
+
+// Refusal is why nothing may be started by what holds, or nil: a project's
+// file that would widen and is not trusted, and what this version cannot keep.
+func (e Effective) Refusal() error {
+	if len(e.Widens) > 0 {
+		w := e.Widens[0]
+		more := ""
+		if n := len(e.Widens) - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more", n)
+		}
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("%s: the project's file would widen what you allow (%s%s) and is not trusted", w.From, w.What, more),
+			"bailey policy diff shows it, bailey policy trust agrees to it as it is now; --net none does without it")
+	}
+	if e.Mode.Value == bailey.NetNone {
+		return nil
+	}
+	if e.Ask.Value {
+		return bailey.NewError(bailey.Unsupported, e.Ask.From+": ask: this version cannot ask, and what it would ask for would be refused", "remove ask, and allow hosts by name")
+	}
+	for _, h := range e.Allow {
+		if h.InsideTLS(false) {
+			return h.inside()
+		}
+	}
+	for _, h := range e.Deny {
+		if h.InsideTLS(true) {
+			return h.inside()
+		}
+	}
+	return nil
+}
+
+// inside refuses a rule that needs to see inside TLS.
+func (h Held) inside() error {
+	hint := "remove inspect"
+	if !h.Narrow.Inspect {
+		hint = "write ports: [80] for plain HTTP, or leave methods and paths out to allow the whole host"
+	}
+	return bailey.NewError(bailey.Unsupported, fmt.Sprintf("%s: the rule %s can be kept only by seeing inside TLS, and this version opens none", h.From, h.Text()), hint)
+}

@@ -1,0 +1,342 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/mirror"
+	"github.com/bailey-dev/bailey/internal/settings"
+)
+
+func nowhere() mirror.Host {
+	return mirror.Host{Root: "/nonexistent", Home: "/nonexistent", Env: func(string) string { return "" }}
+}
+
+// state is what holds, in one line.
+func state(e settings.Effective) string {
+	parts := []string{e.Mode.Value.String()}
+	if e.DNS.Value == bailey.DNSOpen {
+		parts = append(parts, "dns-open")
+	}
+	if e.Ask.Value {
+		parts = append(parts, "ask")
+	}
+	for _, h := range e.Allow {
+		parts = append(parts, "+"+h.Text())
+	}
+	for _, h := range e.Deny {
+		parts = append(parts, "-"+h.Text())
+	}
+	for _, w := range e.Widens {
+		parts = append(parts, "!"+w.What)
+	}
+	return strings.Join(parts, " ")
+}
+
+// EGR-13: what a project's file can do, with trust and without.
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what          string
+		user, project string
+		flags         settings.Flags
+		agent         []string
+		without, with string // not trusted, trusted
+	}{
+		{what: "nothing", without: "none"},
+		{what: "flags alone", flags: settings.Flags{Allow: []string{"a.test"}, Deny: []string{"b.test"}}, without: "allow +a.test -b.test"},
+		{what: "agent alone", agent: []string{"api.test:443"}, without: "allow +api.test:443"},
+		{what: "user alone", user: "net: {allow: [u.test], deny: [x.test]}", without: "allow +u.test -x.test"},
+		{what: "user's none keeps an agent in", user: "net: {mode: none}", agent: []string{"api.test:443"}, without: "none +api.test:443"},
+		{what: "a flag opens the user's none", user: "net: {mode: none}", flags: settings.Flags{Allow: []string{"a.test"}}, without: "allow +a.test"},
+		{what: "--net none closes the user's list", user: "net: {allow: [u.test]}", flags: settings.Flags{Net: "none"}, without: "none +u.test"},
+		{what: "a service by flag", flags: settings.Flags{Services: []string{"5432"}}, without: "allow +host-service 5432"},
+
+		{what: "project denies", user: "net: {allow: ['*.u.test']}", project: "net: {deny: [x.u.test]}", without: "allow +*.u.test -x.u.test", with: "allow +*.u.test -x.u.test"},
+		{what: "project allows", user: "net: {allow: [u.test]}", project: "net: {allow: [p.test]}", without: "allow +u.test !allow p.test", with: "allow +u.test +p.test"},
+		{what: "project alone", project: "net: {allow: [p.test]}", without: "none !allow p.test", with: "allow +p.test"},
+		{what: "what is allowed already", user: "net: {allow: ['*.u.test']}", project: "net: {allow: [x.u.test]}", without: "allow +*.u.test", with: "allow +*.u.test +x.u.test"},
+		{what: "a flag that covers it", project: "net: {allow: [p.test]}", flags: settings.Flags{Allow: []string{"p.test"}}, without: "allow +p.test", with: "allow +p.test +p.test"},
+		{what: "narrower", user: "net: {allow: [u.test]}", project: "net: {allow: [{host: u.test, ports: [80], paths: [/a]}]}", without: "allow +u.test", with: "allow +u.test +u.test:80 /a"},
+		{what: "another port", user: "net: {allow: [u.test]}", project: "net: {allow: ['u.test:22']}", without: "allow +u.test !allow u.test:22", with: "allow +u.test +u.test:22"},
+		{what: "private addresses", user: "net: {mode: open}", project: "net: {allow: [{host: p.test, addresses: [10.0.0.0/8]}]}", without: "open !allow p.test at 10.0.0.0/8", with: "open +p.test at 10.0.0.0/8"},
+		{what: "a service", user: "net: {mode: full}", project: "net: {allow: [{host-service: 80}]}", without: "full !allow host-service 80", with: "full +host-service 80"},
+		{what: "a wider mode", user: "net: {allow: [u.test]}", project: "net: {mode: open}", without: "allow +u.test !mode open", with: "open +u.test"},
+		{what: "a narrower mode", user: "net: {mode: open}", project: "net: {mode: none}", without: "none", with: "none"},
+		{what: "a list in place of open", user: "net: {mode: open}", project: "net: {mode: allow, allow: [p.test]}", without: "allow +p.test", with: "allow +p.test"},
+		{what: "open in place of full", user: "net: {mode: full}", project: "net: {mode: open}", without: "open", with: "open"},
+		{what: "names", user: "net: {allow: [u.test]}", project: "net: {dns: open}", without: "allow +u.test !dns open", with: "allow dns-open +u.test"},
+		{what: "names closed", user: "net: {allow: [u.test], dns: open}", project: "net: {dns: rules}", without: "allow +u.test", with: "allow +u.test"},
+		{what: "ask", user: "net: {allow: [u.test]}", project: "net: {ask: true}", without: "allow +u.test !ask", with: "allow ask +u.test"},
+		{what: "no ask", user: "net: {allow: [u.test], ask: true}", project: "net: {ask: false}", without: "allow +u.test", with: "allow +u.test"},
+		{what: "a preset of the project", project: "net: {presets: [claude]}", without: "none !allow api.anthropic.com:443", with: "allow +api.anthropic.com:443"},
+		{what: "deny-all stays, user", user: "net: {mode: none}", project: "net: {mode: full, allow: [p.test], deny: [d.test]}", without: "none -d.test", with: "none -d.test"},
+		{what: "deny-all stays, flag", flags: settings.Flags{Net: "none"}, project: "net: {mode: full, presets: [npm]}", without: "none", with: "none"},
+		{what: "a flag is stronger than trust", flags: settings.Flags{Net: "open"}, project: "net: {mode: full}", without: "open !mode full", with: "open"},
+	} {
+		for _, trusted := range []bool{false, true} {
+			s := settings.Sources{Flags: c.flags, Agent: c.agent}
+			if c.user != "" {
+				s.User = parse(t, c.user)
+			}
+			if c.project != "" {
+				s.Project, s.Trusted = parse(t, c.project), trusted
+			}
+			e, err := settings.Resolve(s, nowhere())
+			want := c.without
+			if trusted && c.project != "" {
+				want = c.with
+			}
+			if err != nil || state(e) != want {
+				t.Errorf("%s, trusted %v: %q, %v; want %q", c.what, trusted, state(e), err, want)
+			}
+			if refused := e.Refusal() != nil; refused != strings.ContainsAny(want, "!") && refused != e.Ask.Value {
+				t.Errorf("%s, trusted %v: refusal %v", c.what, trusted, e.Refusal())
+			}
+		}
+	}
+}
+
+func TestEffective_RefusesWhatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"net: {ask: true, allow: [a.test]}":                                           "cannot ask",
+		"net: {allow: [{host: a.test, paths: [/a]}]}":                                 "inside TLS",
+		"net: {allow: [{host: 'a.test:443', methods: [GET]}]}":                        "inside TLS",
+		"net: {allow: [{host: a.test, ports: [80], inspect: true}]}":                  "inside TLS",
+		"net: {allow: [a.test], deny: [{host: a.test, methods: [GET]}]}":              "inside TLS",
+		"net: {allow: [a.test], deny: [{host: a.test, ports: [443], paths: [/a]}]}":   "inside TLS",
+		"net: {allow: [{host: a.test, ports: [80, 8080], paths: [/a]}]}":              "",
+		"net: {allow: [a.test], deny: [{host: a.test, ports: [80], methods: [PUT]}]}": "",
+		"net: {mode: none, ask: true, allow: [{host: a.test, paths: [/a]}]}":          "",
+		"net: {mode: full, dns: open}":                                                "",
+	} {
+		e, err := settings.Resolve(settings.Sources{Files: settings.Files{User: parse(t, text)}}, nowhere())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Refusal(); (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bailey.yaml:1:")) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestResolve_FlagsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]settings.Flags{
+		"--net: unknown":      {Net: "opne"},
+		"--dns: unknown":      {DNS: "all"},
+		"--allow: ":           {Allow: []string{"https://a.test"}},
+		"--deny: ":            {Deny: []string{"*"}},
+		"--preset: there is":  {Presets: []string{"nmp"}},
+		"--host-service: ":    {Services: []string{"ssh"}},
+		"contradict":          {Net: "none", Allow: []string{"a.test"}},
+		"names no host":       {Presets: []string{"npm"}},
+		"--preset: preset np": {Presets: []string{"npm"}},
+	} {
+		if _, err := settings.Resolve(settings.Sources{Flags: f}, nowhere()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", f, err, want)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func place(t *testing.T) settings.Place {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := settings.Place{ConfigDir: filepath.Join(dir, "config"), DataDir: filepath.Join(dir, "data"), Dir: filepath.Join(dir, "project"), Mirror: nowhere()}
+	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func load(t *testing.T, p settings.Place) settings.Files {
+	t.Helper()
+	f, err := settings.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Trust is in the content: any edit ends it, and the same file elsewhere has none.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	path := filepath.Join(p.Dir, settings.ProjectFile)
+	write(t, path, "net: {allow: [p.test]}\n")
+	if load(t, p).Trusted {
+		t.Fatal("trusted before anybody said so")
+	}
+	f, err := p.ReadProject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Trust().Give(f.Path, f.Data); err != nil {
+		t.Fatal(err)
+	}
+	if !load(t, p).Trusted {
+		t.Fatal("not trusted")
+	}
+	for _, edit := range []string{"net: {allow: [p.test]}\n\n", "net: {allow: [p.test]}", "net: {allow: [q.test]}\n", ""} {
+		write(t, path, edit)
+		if load(t, p).Trusted {
+			t.Errorf("trusted after an edit to %q", edit)
+		}
+	}
+	write(t, path, "net: {allow: [p.test]}\n")
+	if !load(t, p).Trusted {
+		t.Error("the very content that was trusted is not")
+	}
+	other := p
+	other.Dir = filepath.Join(filepath.Dir(p.Dir), "other")
+	write(t, filepath.Join(other.Dir, settings.ProjectFile), "net: {allow: [p.test]}\n")
+	if load(t, other).Trusted {
+		t.Error("a copy elsewhere is trusted")
+	}
+	if err := p.Trust().Take(f.Path); err != nil || load(t, p).Trusted {
+		t.Errorf("revoked: %v", err)
+	}
+	records, _ := filepath.Glob(filepath.Join(p.DataDir, "trust", "*"))
+	if len(records) != 0 {
+		t.Errorf("left over: %v", records)
+	}
+}
+
+func TestTrust_ABrokenRecordIsAnError(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	write(t, filepath.Join(p.Dir, settings.ProjectFile), "net: {deny: [p.test]}\n")
+	f, err := p.ReadProject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Trust().Give(f.Path, f.Data); err != nil {
+		t.Fatal(err)
+	}
+	records, err := filepath.Glob(filepath.Join(p.DataDir, "trust", "*"))
+	if err != nil || len(records) != 1 {
+		t.Fatal(records, err)
+	}
+	write(t, records[0], "{")
+	if _, err := settings.Load(p); err == nil {
+		t.Error("a record that cannot be read was passed over")
+	}
+}
+
+func TestLoad_FindsFiles(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	if f := load(t, p); f.User != nil || f.Project != nil {
+		t.Fatalf("%+v", f)
+	}
+	write(t, filepath.Join(p.ConfigDir, "config.yaml"), "net: {allow: [u.test]}")
+	write(t, filepath.Join(p.Dir, settings.ProjectFile), "net: {deny: [d.test]}")
+	below := p
+	below.Dir = filepath.Join(p.Dir, "a", "b")
+	if err := os.MkdirAll(below.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if f := load(t, below); f.User == nil || f.Project != nil {
+		t.Errorf("no repository, and a file above it: %+v", f)
+	}
+	write(t, filepath.Join(p.Dir, ".git", "HEAD"), "")
+	if f := load(t, below); f.Project == nil || f.Project.Path != filepath.Join(p.Dir, settings.ProjectFile) {
+		t.Errorf("in a repository: %+v", f)
+	}
+	write(t, filepath.Join(below.Dir, settings.ProjectFile), "net: {deny: [nearer.test]}")
+	if f := load(t, below); f.Project == nil || !strings.HasPrefix(f.Project.Path, below.Dir) {
+		t.Errorf("the nearest: %+v", f)
+	}
+}
+
+// A project's file is opened as what somebody hostile wrote.
+func TestLoad_RefusesStrangeFiles(t *testing.T) {
+	t.Parallel()
+	for what, put := range map[string]func(path string) error{
+		"a link":   func(path string) error { return os.Symlink("/etc/hostname", path) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		"a pipe":   func(path string) error { return unix.Mkfifo(path, 0o644) },
+		"too long": func(path string) error { return os.WriteFile(path, make([]byte, settings.MaxFile+1), 0o644) },
+		"invalid":  func(path string) error { return os.WriteFile(path, []byte("net: {mod: none}"), 0o644) },
+	} {
+		p := place(t)
+		if err := put(filepath.Join(p.Dir, settings.ProjectFile)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := settings.Load(p); err == nil {
+			t.Errorf("%s is accepted", what)
+		}
+	}
+	p := place(t) // the user's own may be a link, and must be readable
+	write(t, filepath.Join(p.Dir, "elsewhere.yaml"), "net: {allow: [u.test]}")
+	if err := os.MkdirAll(p.ConfigDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(p.Dir, "elsewhere.yaml"), filepath.Join(p.ConfigDir, "config.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if f := load(t, p); f.User == nil || len(f.User.Net.Allow) != 1 {
+		t.Errorf("the user's file behind a link: %+v", f.User)
+	}
+	write(t, filepath.Join(p.Dir, "elsewhere.yaml"), "net: {alow: [u.test]}")
+	if _, err := settings.Load(p); err == nil {
+		t.Error("a wrong file of the user's is accepted")
+	}
+}
+
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	want := []string{"apt", "cargo", "claude", "codex", "gemini", "git", "go", "npm", "opencode", "pi", "pip"}
+	if diff := cmp.Diff(want, settings.PresetNames()); diff != "" {
+		t.Error(diff)
+	}
+	for _, name := range settings.PresetNames() {
+		p, err := settings.ReadPreset(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.About == "" || (p.From == "") == (len(p.Allow) == 0) {
+			t.Errorf("%s: %+v", name, p)
+		}
+		for _, h := range p.Allow {
+			if h.Wildcard || h.Port == 0 {
+				t.Errorf("%s: %s is broader than one port of one host", name, h.Text())
+			}
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	resolve := func(text string) settings.Effective {
+		e, err := settings.Resolve(settings.Sources{Files: settings.Files{User: parse(t, text)}}, nowhere())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	gone, come := settings.Changes(resolve("net: {allow: [a.test, b.test]}"), resolve("net: {allow: [b.test, c.test], deny: [d.test]}"))
+	if len(gone) != 1 || !strings.HasPrefix(gone[0], "allow a.test ") || len(come) != 2 || !strings.HasPrefix(come[1], "deny d.test ") {
+		t.Errorf("%q %q", gone, come)
+	}
+}

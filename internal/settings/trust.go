@@ -1,0 +1,104 @@
+package settings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Trust remembers which project files the user has agreed to, by their very
+// content. It lies where no sandbox can reach.
+type Trust struct{ Dir string }
+
+// trusted is the record of one file.
+type trusted struct {
+	Path    string `json:"path"`
+	SHA256  string `json:"sha256"`
+	Content string `json:"content"` // what was agreed to, to show what changed since
+}
+
+func (t Trust) record(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return filepath.Join(t.Dir, hex.EncodeToString(sum[:])+".json")
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Holds reports whether a file is trusted as it is now.
+func (t Trust) Holds(path string, data []byte) (bool, error) {
+	was, err := t.last(path)
+	return err == nil && was != nil && was.Path == path && was.SHA256 == digest(data), err
+}
+
+// Last returns what a file held when it was trusted, or nil if it never was.
+func (t Trust) Last(path string) ([]byte, error) {
+	was, err := t.last(path)
+	if err != nil || was == nil {
+		return nil, err
+	}
+	return []byte(was.Content), nil
+}
+
+func (t Trust) last(path string) (*trusted, error) {
+	data, err := os.ReadFile(t.record(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, bailey.WrapError(bailey.Unavailable, "read what is trusted", err, "make the folder readable, or remove it to trust nothing")
+	}
+	var was trusted
+	if err := json.Unmarshal(data, &was); err != nil || was.Path != path {
+		return nil, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the record of trust %s cannot be read", t.record(path)), "remove it")
+	}
+	return &was, nil
+}
+
+// Give trusts a file as it is.
+func (t Trust) Give(path string, data []byte) error {
+	text, err := json.Marshal(trusted{path, digest(data), string(data)})
+	if err == nil {
+		err = os.MkdirAll(t.Dir, 0o700)
+	}
+	if err == nil {
+		err = writeWhole(t.record(path), text)
+	}
+	if err != nil {
+		return bailey.WrapError(bailey.Unavailable, "note what is trusted", err, "make the folder writable")
+	}
+	return nil
+}
+
+// Take ends the trust in a file. It is no error that there was none.
+func (t Trust) Take(path string) error {
+	if err := os.Remove(t.record(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return bailey.WrapError(bailey.Unavailable, "end the trust", err, "")
+	}
+	return nil
+}
+
+// writeWhole writes a private file that is there whole or not at all.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
