@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -270,8 +271,16 @@ func (s *suggestion) flags(n *kong.Node) {
 func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 	switch {
 	case f.Name == "net":
-		for _, m := range []bailey.NetMode{bailey.NetNone, bailey.NetAllow, bailey.NetOpen} {
+		for _, m := range bailey.NetModes() {
 			s.values = append(s.values, candidate{prefix + m.String(), ""})
+		}
+	case f.Name == "dns":
+		for _, m := range []bailey.DNSMode{bailey.DNSRules, bailey.DNSOpen} {
+			s.values = append(s.values, candidate{prefix + m.String(), ""})
+		}
+	case f.Name == "preset":
+		for _, name := range settings.PresetNames() {
+			s.values = append(s.values, candidate{prefix + name, ""})
 		}
 	case f.Name == "live":
 		s.sandboxes = true
@@ -296,6 +305,8 @@ func (s *suggestion) positional(p *position) {
 		}
 	case v.Name == "name":
 		s.sandboxes = true
+	case v.Name == "file":
+		s.also = alsoFiles
 	case v.Name == "command" && p.args >= len(p.node.Positional):
 		s.also = alsoFiles
 	case v.Name == "command":

@@ -239,7 +239,7 @@ func (a *app) startSandbox(ctx context.Context, r doctor.Request) (doctor.Sandbo
 	s := &started{pipes: pipes, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true})
+		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true, Bare: true})
 		pipes.closeTheirs()
 	}()
 	return s, nil

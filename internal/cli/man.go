@@ -39,7 +39,7 @@ func manPage(model *kong.Application) string {
 	for _, n := range visible(model) {
 		for _, f := range n.Flags {
 			for _, v := range f.Envs {
-				p("%s", manItem("B", v, "Stands for bailey "+n.Name+" --"+f.Name+"."))
+				p("%s", manItem("B", v, "Stands for bailey "+commandName(n)+" --"+f.Name+"."))
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func manPage(model *kong.Application) string {
 
 func manCommandSection(n *kong.Node) string {
 	var out strings.Builder
-	_, _ = fmt.Fprintf(&out, ".SH BAILEY %s\n%s\n%s", strings.ToUpper(n.Name), roff(n.Help), roffBlocks(n.Detail))
+	_, _ = fmt.Fprintf(&out, ".SH BAILEY %s\n%s\n%s", strings.ToUpper(commandName(n)), roff(n.Help), roffBlocks(n.Detail))
 	for _, g := range flagGroups(n) {
 		if g.title != "" {
 			_, _ = fmt.Fprintf(&out, ".SS %s\n", roff(g.title))

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -18,7 +19,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, dns, runtime, started, workspace, command (cut at 4 KiB) and status. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -33,7 +34,7 @@ func (c *psCommand) Run(a *app) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
 	for _, i := range infos {
-		network, started, workspace := i.Net.String(), i.Started.Local().Format(time.DateTime), i.Workspace
+		network, started, workspace := netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
 		if i.Status == control.NotAnswering {
 			network, started, workspace = "-", "-", "-"
 		}
@@ -43,6 +44,14 @@ func (c *psCommand) Run(a *app) error {
 	return w.Flush()
 }
 
+// netText names the mode, and what makes it guard less.
+func netText(i control.Info) string {
+	if i.DNS == bailey.DNSOpen && i.Net != bailey.NetNone {
+		return i.Net.String() + "+dns-open"
+	}
+	return i.Net.String()
+}
+
 // psRow is the published form of one line. Of a sandbox that does not answer
 // most is not known, and absent.
 type psRow struct {
@@ -50,6 +59,7 @@ type psRow struct {
 	ID        string    `json:"id,omitempty"`
 	PID       int       `json:"pid"`
 	Net       string    `json:"net,omitempty"`
+	DNS       string    `json:"dns,omitempty"`
 	Runtime   string    `json:"runtime,omitempty"`
 	Started   time.Time `json:"started,omitzero"`
 	Workspace string    `json:"workspace,omitempty"`
@@ -65,7 +75,7 @@ func psRows(infos []control.Info) []psRow {
 			continue
 		}
 		rows = append(rows, psRow{
-			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), Runtime: i.Runtime,
+			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: i.DNS.String(), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
 		})
 	}

@@ -8,17 +8,25 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 type referenceCommand struct {
-	Page string `arg:"" enum:"cli,configuration" help:"cli or configuration."`
+	Page string `arg:"" enum:"cli,configuration,schema" help:"cli, configuration or schema."`
 }
 
 // Run prints a page of docs/ as Markdown.
 func (c *referenceCommand) Run(a *app) error {
 	page := cliPage(a.model.Model)
-	if c.Page == "configuration" {
+	switch c.Page {
+	case "configuration":
 		page = configurationPage(a.model.Model)
+	case "schema":
+		schema, err := settings.Schema()
+		if err != nil {
+			return err
+		}
+		page = string(schema)
 	}
 	_, err := fmt.Fprint(a.stdout, page)
 	return err
@@ -28,12 +36,21 @@ const generated = "<!-- Written by `make gen`. -->\n\n"
 
 // visible returns the commands that people are told of.
 func visible(model *kong.Application) []*kong.Node {
-	return slices.DeleteFunc(slices.Clone(model.Children), func(n *kong.Node) bool { return n.Hidden })
+	return slices.DeleteFunc(model.Leaves(true), func(n *kong.Node) bool { return n.Hidden })
+}
+
+// commandName is a command without the program's name.
+func commandName(n *kong.Node) string {
+	name := n.Name
+	for p := n.Parent; p != nil && p.Type == kong.CommandNode; p = p.Parent {
+		name = p.Name + " " + name
+	}
+	return name
 }
 
 // usage is a command's line, as a person would type it.
 func usage(n *kong.Node) string {
-	words := []string{"bailey", n.Name, "[FLAGS]"}
+	words := []string{"bailey", commandName(n), "[FLAGS]"}
 	for _, p := range n.Positional {
 		words = append(words, argumentName(p))
 	}
@@ -121,10 +138,10 @@ func cliPage(model *kong.Application) string {
 	p("`bailey COMMAND --help` says the same in a terminal. Settings that a variable of the environment may give as well are in [configuration](configuration.md); what `--json` prints is in [events](events.md).\n\n")
 	p("| command | |\n|---|---|\n")
 	for _, n := range visible(model) {
-		p("| [`bailey %s`](#bailey-%s) | %s |\n", n.Name, n.Name, n.Help)
+		p("| [`bailey %s`](#bailey-%s) | %s |\n", commandName(n), strings.ReplaceAll(commandName(n), " ", "-"), n.Help)
 	}
 	for _, n := range visible(model) {
-		p("\n## bailey %s\n\n```\n%s\n```\n\n%s\n", n.Name, usage(n), n.Help)
+		p("\n## bailey %s\n\n```\n%s\n```\n\n%s\n", commandName(n), usage(n), n.Help)
 		for _, b := range blocks(n.Detail) {
 			if b.verbatim {
 				p("\n```\n%s\n```\n", b.text)
@@ -164,12 +181,12 @@ func configurationPage(model *kong.Application) string {
 	var out strings.Builder
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(&out, format, args...) }
 	p("# Configuration\n\n%s", generated)
-	p("There is no configuration file. A flag wins over its variable of the environment, and a variable over the default. A value that makes no sense is an error, wherever it stands.\n")
+	p("What a sandbox may reach can stand in files, see [policy](policy.md). Everything else is set by flags: a flag wins over its variable of the environment, and a variable over the default. A value that makes no sense is an error, wherever it stands.\n")
 	p("\n## Variables that stand for flags\n\n| variable | flag | |\n|---|---|---|\n")
 	for _, n := range visible(model) {
 		for _, f := range n.Flags {
 			for _, v := range f.Envs {
-				p("| `%s` | `bailey %s --%s %s` | %s |\n", v, n.Name, f.Name, f.PlaceHolder, escapeMarkdown(f.Help))
+				p("| `%s` | `bailey %s --%s %s` | %s |\n", v, commandName(n), f.Name, f.PlaceHolder, escapeMarkdown(f.Help))
 			}
 		}
 	}

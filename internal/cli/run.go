@@ -11,9 +11,13 @@ import (
 )
 
 type runCommand struct {
-	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what --allow names) or open (any public address). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
+	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what rules name), open (any public address) or full (private addresses too). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
 	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host, a name or an IPv4 address; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. Repeatable." group:"Network"`
+
+	Preset      []string `placeholder:"NAME" sep:"none" help:"Let the sandbox reach the hosts of a preset (bailey policy presets). Repeatable." group:"Network"`
+	HostService []string `placeholder:"PORT" sep:"none" help:"Let the sandbox reach the service at this port of this machine's loopback, as host.bailey.internal:PORT. Repeatable." group:"Network"`
+	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
 	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
 	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line, as docker reads it: quotes are kept as part of the value, and a line that begins with export is refused. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
@@ -78,7 +82,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), Allow: c.Allow, Deny: c.Deny, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

@@ -18,7 +18,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 )
 
-var update = flag.Bool("update-reference", false, "write docs/cli.md and docs/configuration.md")
+var update = flag.Bool("update-reference", false, "write docs/cli.md, docs/configuration.md and docs/bailey.schema.json")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -77,16 +77,16 @@ func bailey(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return text[0], text[1], code
 }
 
-// TestReference_IsUpToDate holds docs/cli.md and docs/configuration.md to the
-// command line's own model.
+// TestReference_IsUpToDate holds docs/cli.md, docs/configuration.md and the
+// schema to the program.
 func TestReference_IsUpToDate(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"cli", "configuration"} {
+	for page, name := range map[string]string{"cli": "cli.md", "configuration": "configuration.md", "schema": "bailey.schema.json"} {
 		want, stderr, code := bailey(t, "reference", page)
 		if code != 0 || want == "" {
 			t.Fatalf("reference %s: exit %d: %s", page, code, stderr)
 		}
-		file := "../../docs/" + page + ".md"
+		file := "../../docs/" + name
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
@@ -97,7 +97,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(have), want); diff != "" {
-			t.Errorf("docs/%s.md is out of date, run make gen (-page +program):\n%s", page, diff)
+			t.Errorf("docs/%s is out of date, run make gen (-page +program):\n%s", name, diff)
 		}
 	}
 }

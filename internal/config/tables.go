@@ -30,8 +30,8 @@ type Folder struct {
 // Folders lists what FindDirs finds, for the documentation.
 func Folders() []Folder {
 	return []Folder{
-		{"configuration (reserved)", "XDG_CONFIG_HOME", "~/.config/bailey"},
-		{"data (reserved)", "XDG_DATA_HOME", "~/.local/share/bailey"},
+		{"the user's policy file, `config.yaml`", "XDG_CONFIG_HOME", "~/.config/bailey"},
+		{"which project files are trusted", "XDG_DATA_HOME", "~/.local/share/bailey"},
 		{"state (reserved)", "XDG_STATE_HOME", "~/.local/state/bailey"},
 		{"sockets of running sandboxes", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
 	}

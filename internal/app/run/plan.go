@@ -52,15 +52,16 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pol, err := buildPolicy(r, preset.Allow)
+	holds, said, err := buildPolicy(h, r, ws.Path, preset.Allow)
 	if err != nil {
 		return nil, err
 	}
+	pol := holds.Policy()
 	limits := r.Limits.Limits(h.CPUs, h.Memory)
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, notes: said, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.

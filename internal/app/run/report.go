@@ -45,16 +45,22 @@ func (u *running) header() []string {
 
 func (u *running) netLine() string {
 	p := u.plan.policy
-	line := "network: open: any public address"
+	line := "network: "
 	switch p.Mode {
 	case bailey.NetNone:
-		return "network: none (--allow HOST lets it reach one)"
+		return line + "none (--allow HOST lets it reach one)"
 	case bailey.NetOpen:
+		line += "open: any public address"
+	case bailey.NetFull:
+		line += "full: any public or private address"
 	case bailey.NetAllow:
-		line = "network: " + rulesLine(p.Allow)
+		line += rulesLine(p.Allow)
 	}
 	if len(p.Deny) > 0 {
 		line += "; denied: " + rulesLine(p.Deny)
+	}
+	if p.DNS == bailey.DNSOpen {
+		line += "; dns open: any name is looked up"
 	}
 	return line
 }
@@ -63,7 +69,7 @@ func rulesLine(list []policy.Rule) string {
 	const most = 6
 	var rules []string
 	for _, r := range list[:min(len(list), most)] {
-		rules = append(rules, r.String())
+		rules = append(rules, r.Text())
 	}
 	if len(list) > most {
 		rules = append(rules, fmt.Sprintf("and %d more", len(list)-most))

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,8 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/engine/local"
-	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/mirror"
+	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 // Request is one `bailey run`, as asked for.
@@ -18,9 +20,13 @@ type Request struct {
 	Preset   bool     // Command[0] may name an agent (there was no "--")
 	Workdir  string   // --workdir; empty is the current directory
 	Net      string   // --net; empty leaves it to the rules
+	DNS      string   // --dns; empty leaves it to the files
 	NetWeak  bool     // Net is of the environment: an --allow beats it
 	Allow    []string
 	Deny     []string
+	Presets  []string // --preset
+	Services []string // --host-service
+	Bare     bool     // no policy file is read
 	Env      []string // --env
 	EnvFiles []string // --env-file
 	Limits   config.LimitFlags
@@ -53,57 +59,44 @@ func (h Host) Caller() local.Caller {
 	return local.Caller{UID: h.UID, GID: h.GID, Home: h.Home}
 }
 
-// buildPolicy turns flags and the agent's own rules into a policy.
-func buildPolicy(r *Request, extra []string) (policy.Policy, error) {
-	var p policy.Policy
-	for _, s := range append(append([]string{}, extra...), r.Allow...) {
-		rule, err := policy.ParseRule(s)
-		if err != nil {
-			return p, prefixed("--allow", err)
+// buildPolicy turns files, flags and the agent's own rules into a policy, and
+// says which files had a word in it.
+func buildPolicy(h Host, r *Request, workspace string, agent []string) (settings.Effective, []string, error) {
+	place := h.Place(workspace)
+	sources := settings.Sources{Flags: r.flags(), Agent: agent}
+	if !r.Bare {
+		files, err := settings.Load(place)
+		if e, ok := errors.AsType[*settings.InvalidError](err); ok {
+			err = e.Short()
 		}
-		p.Allow = append(p.Allow, rule)
-	}
-	for _, s := range r.Deny {
-		rule, err := policy.ParseDenyRule(s)
 		if err != nil {
-			return p, prefixed("--deny", err)
+			return settings.Effective{}, nil, err
 		}
-		p.Deny = append(p.Deny, rule)
+		sources.Files = files
 	}
-	mode, err := netMode(r, len(p.Allow) > 0)
-	if err != nil {
-		return p, err
+	e, err := settings.Resolve(sources, place.Mirror)
+	if e, ok := errors.AsType[*settings.InvalidError](err); ok {
+		err = e.Short()
 	}
-	p.Mode = mode
-	return p, p.Validate()
+	if err == nil {
+		err = e.Refusal()
+	}
+	if err == nil {
+		err = e.Policy().Validate()
+	}
+	return e, sources.Notes(), err
 }
 
-func netMode(r *Request, rules bool) (bailey.NetMode, error) {
-	if r.Net == "" {
-		if rules {
-			return bailey.NetAllow, nil
-		}
-		return bailey.NetNone, nil
-	}
-	mode, err := bailey.ParseNetMode(r.Net)
-	if err != nil {
-		return mode, prefixed("--net", err)
-	}
-	if r.NetWeak && len(r.Allow) > 0 { // who names hosts now means those, and no more than those
-		return bailey.NetAllow, nil
-	}
-	if mode == bailey.NetNone && len(r.Allow) > 0 {
-		return mode, bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
-	}
-	return mode, nil
+func (r *Request) flags() settings.Flags {
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services}
 }
 
-// prefixed puts the flag's name before an error's message and keeps its hint.
-func prefixed(flag string, err error) error {
-	if e, ok := err.(*bailey.Error); ok { //nolint:errorlint // the outermost error alone is rewritten
-		return &bailey.Error{Kind: e.Kind, Message: flag + ": " + e.Message, Hint: e.Hint, Cause: e.Cause}
+// Place is where the policy files for a folder are.
+func (h Host) Place(dir string) settings.Place {
+	return settings.Place{
+		ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, Dir: dir,
+		Mirror: mirror.Host{Home: h.Home, Workspace: dir, Env: h.Env.Get},
 	}
-	return fmt.Errorf("%s: %w", flag, err)
 }
 
 // merge joins lists of NAME=VALUE; of each name the last one stays.

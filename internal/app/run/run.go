@@ -414,7 +414,7 @@ func (u *running) Info() control.Info {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	info := control.Info{
-		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: u.plan.policy.Mode,
+		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: u.plan.policy.Mode, DNS: u.plan.policy.DNS,
 		Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
 	}
 	if u.sandbox != nil && u.status != "creating" {
