@@ -167,7 +167,10 @@ func commandBlocks(file, text string) (blocks [][]pageCommand, problems []string
 		case isFence:
 			inside = false
 			problems = append(problems, judgeBlock(fmt.Sprintf("%s:%d", file, i+1), language, body.String(), block)...)
-			if len(block) > 0 && (language == "sh" || language == "") {
+			if language == "yaml" { // a policy file
+				block = []pageCommand{{file, i + 1, "bailey policy check /dev/stdin <<'END'\n" + body.String() + "END"}}
+			}
+			if len(block) > 0 && (language == "sh" || language == "" || language == "yaml") {
 				blocks = append(blocks, block)
 			}
 		case inside:
@@ -192,7 +195,8 @@ func isUsage(line string) bool {
 }
 
 // judgeBlock says what is wrong with a block: each is a console, or commands
-// one a line, or a summary that the program itself wrote, or a picture.
+// one a line, or a policy file, or a summary that the program itself wrote, or
+// a picture.
 func judgeBlock(where, language, body string, commands []pageCommand) []string {
 	lines := strings.Count(body, "\n")
 	switch {
@@ -200,6 +204,7 @@ func judgeBlock(where, language, body string, commands []pageCommand) []string {
 	case language == "sh" && lines == len(commands) && lines > 0:
 	case language == "" && lines == len(commands) && lines > 0:
 	case language == "" && lines == 1 && isUsage(body):
+	case language == "yaml" && strings.HasPrefix(body, "net:\n"):
 	case language == "" && strings.ContainsAny(body, "│├"):
 	default:
 		return []string{fmt.Sprintf("%s: a block of %q that no test knows how to try", where, language)}
@@ -215,10 +220,13 @@ func TestDocumentationCommandsHarness(t *testing.T) {
 	if len(problems) > 0 || len(blocks) != 1 || len(blocks[0]) != 2 || blocks[0][0] != (pageCommand{"p", 2, "make"}) {
 		t.Errorf("blocks %+v, problems %q", blocks, problems)
 	}
-	for _, bad := range []string{"```sh\nrm -rf x\n```\n", "```sh\nmake\nrm -rf x\n```\n", "```bash\nmake\n```\n", "```\nwhat is this\n```\n", "```console\nno command\n```\n", "```sh\n```\n"} {
+	for _, bad := range []string{"```sh\nrm -rf x\n```\n", "```sh\nmake\nrm -rf x\n```\n", "```bash\nmake\n```\n", "```\nwhat is this\n```\n", "```console\nno command\n```\n", "```sh\n```\n", "```yaml\na: b\n```\n"} {
 		if _, problems := commandBlocks("p", bad); len(problems) != 1 {
 			t.Errorf("%q: problems %q, want one", bad, problems)
 		}
+	}
+	if blocks, problems := commandBlocks("p", "```yaml\nnet:\n  mode: none\n```\n"); len(problems) > 0 || len(blocks) != 1 || tried(blocks[0][0].text) != "bailey policy check /dev/stdin <<'END'\nnet:\n  mode: none\nEND" {
+		t.Errorf("a policy file: blocks %+v, problems %q", blocks, problems)
 	}
 	for line, want := range map[string]string{
 		"bailey run --allow a.b -- rm x":                  "bailey run --allow a.b -- true",

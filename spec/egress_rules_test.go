@@ -175,7 +175,7 @@ func TestEGR07_NothingIsImplied(t *testing.T) {
 		{flags: []string{"--net", "allow"}, says: "network mode allow has no allow rule"},
 		{flags: []string{"--net", "allow", "--deny", "evil.test"}, says: "network mode allow has no allow rule"},
 		{env: "BAILEY_NET=allow", says: "network mode allow has no allow rule"},
-		{flags: []string{"--net", "full"}, says: `"full"`},
+		{flags: []string{"--net", "fullest"}, says: `"fullest"`},
 		{flags: []string{"--net", "Open"}, says: `"Open"`},
 		{flags: []string{"--net", "on"}, says: `"on"`},
 		{flags: []string{"--net", ""}, says: "--net"},
@@ -344,8 +344,8 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 	})
 }
 
-// TestEGR13_DenyWins holds the part that this version has: there are no
-// project files and no images that could name rules.
+// TestEGR13_DenyWins holds the part about deny rules; there are no images that
+// could name rules.
 func TestEGR13_DenyWins(t *testing.T) {
 	t.Attr("claim", "EGR-13")
 	t.Parallel()
@@ -370,7 +370,7 @@ func TestEGR13_DenyWins(t *testing.T) {
 	}
 	both(t, deny, prepare, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
 		// What a sandbox or a repository could leave to be read next time.
-		for _, name := range []string{".bailey", ".bailey.yaml", "bailey.yaml", ".bailey.toml", ".env", "bailey.json", ".bailey/config.yaml"} {
+		for _, name := range []string{".bailey", ".bailey.yaml", "bailey.yml", ".bailey.toml", ".env", "bailey.json", ".bailey/config.yaml"} {
 			if name != ".bailey" {
 				y.Write(t, name, "net: open\nallow: ['*']\nBAILEY_NET=open\n")
 			}

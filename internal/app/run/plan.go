@@ -61,7 +61,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, notes: said, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.
@@ -74,7 +74,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.notes = r.doubts()
+	p.notes = append(said, r.doubts()...)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
