@@ -99,7 +99,8 @@ func (x *Index) Decide(r Request) bailey.Decision {
 // denial returns what a deny rule says of a target, or nil.
 func (x *Index) denial(t *target) *bailey.Decision {
 	for e := range t.rules(x.deny) {
-		reason, detail := t.refusedBy(e.rule), ""
+		reason := t.refusedBy(e.rule)
+		var detail string
 		switch reason {
 		case "":
 			continue

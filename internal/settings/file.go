@@ -237,18 +237,9 @@ type Flags struct {
 // net reads the flags.
 func (f Flags) net() (Net, error) {
 	var out Net
-	if f.Net != "" {
-		mode, err := bailey.ParseNetMode(f.Net)
-		if err != nil {
-			return out, flagError("--net", err)
-		}
-		out.Mode = &Setting[bailey.NetMode]{mode, "--net"}
-		if f.Weak {
-			out.Mode.From = "BAILEY_NET"
-		}
-		if f.Weak && len(f.Allow)+len(f.Presets)+len(f.Services) > 0 { // who names hosts now means those, and no more
-			out.Mode = &Setting[bailey.NetMode]{bailey.NetAllow, "--allow"}
-		}
+	var err error
+	if out.Mode, err = f.mode(); err != nil {
+		return out, err
 	}
 	if f.DNS != "" {
 		mode, err := bailey.ParseDNSMode(f.DNS)
@@ -263,7 +254,6 @@ func (f Flags) net() (Net, error) {
 		}
 		out.Presets = append(out.Presets, Setting[string]{name, "--preset"})
 	}
-	var err error
 	if out.Allow, err = flagRules("--allow", f.Allow, policy.ParseRule); err != nil {
 		return out, err
 	}
@@ -280,6 +270,23 @@ func (f Flags) net() (Net, error) {
 	out.Allow = append(out.Allow, services...)
 	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
 	return out, err
+}
+
+// mode reads the mode of the flags, or nil.
+func (f Flags) mode() (*Setting[bailey.NetMode], error) {
+	if f.Net == "" {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	mode, err := bailey.ParseNetMode(f.Net)
+	switch {
+	case err != nil:
+		return nil, flagError("--net", err)
+	case !f.Weak:
+		return &Setting[bailey.NetMode]{mode, "--net"}, nil
+	case len(f.Allow)+len(f.Presets)+len(f.Services) > 0: // who names hosts now means those, and no more
+		return &Setting[bailey.NetMode]{bailey.NetAllow, "--allow"}, nil
+	}
+	return &Setting[bailey.NetMode]{mode, "BAILEY_NET"}, nil
 }
 
 func flagRules(flag string, list []string, parse func(string) (policy.Rule, error)) ([]Held, error) {

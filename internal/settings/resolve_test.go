@@ -56,6 +56,8 @@ func TestResolve(t *testing.T) {
 		{what: "user's none keeps an agent in", user: "net: {mode: none}", agent: []string{"api.test:443"}, without: "none +api.test:443"},
 		{what: "a flag opens the user's none", user: "net: {mode: none}", flags: settings.Flags{Allow: []string{"a.test"}}, without: "allow +a.test"},
 		{what: "--net none closes the user's list", user: "net: {allow: [u.test]}", flags: settings.Flags{Net: "none"}, without: "none +u.test"},
+		{what: "a mode of the environment", flags: settings.Flags{Net: "open", Weak: true}, without: "open"},
+		{what: "a rule beats it", flags: settings.Flags{Net: "open", Weak: true, Allow: []string{"a.test"}}, without: "allow +a.test"},
 		{what: "a service by flag", flags: settings.Flags{Services: []string{"5432"}}, without: "allow +host-service 5432"},
 
 		{what: "project denies", user: "net: {allow: ['*.u.test']}", project: "net: {deny: [x.u.test]}", without: "allow +*.u.test -x.u.test", with: "allow +*.u.test -x.u.test"},
