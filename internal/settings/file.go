@@ -248,28 +248,38 @@ func (f Flags) net() (Net, error) {
 		}
 		out.DNS = &Setting[bailey.DNSMode]{mode, "--dns"}
 	}
-	for _, name := range f.Presets {
-		if !slices.Contains(PresetNames(), name) {
-			return out, bailey.NewError(bailey.Invalid, fmt.Sprintf("--preset: there is no preset %q", name), didYouMean(name, PresetNames()))
-		}
-		out.Presets = append(out.Presets, Setting[string]{name, "--preset"})
+	if out.Presets, err = f.presets(); err != nil {
+		return out, err
 	}
 	if out.Allow, err = flagRules("--allow", f.Allow, policy.ParseRule); err != nil {
 		return out, err
 	}
-	services, err := flagRules("--host-service", f.Services, func(s string) (policy.Rule, error) {
-		port, err := policy.CheckPort(s)
-		if err != nil {
-			return policy.Rule{}, err
-		}
-		return policy.ServiceRule(port)
-	})
+	services, err := flagRules("--host-service", f.Services, serviceRule)
 	if err != nil {
 		return out, err
 	}
 	out.Allow = append(out.Allow, services...)
 	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
 	return out, err
+}
+
+func (f Flags) presets() ([]Setting[string], error) {
+	var out []Setting[string]
+	for _, name := range f.Presets {
+		if !slices.Contains(PresetNames(), name) {
+			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--preset: there is no preset %q", name), didYouMean(name, PresetNames()))
+		}
+		out = append(out, Setting[string]{name, "--preset"})
+	}
+	return out, nil
+}
+
+func serviceRule(s string) (policy.Rule, error) {
+	port, err := policy.CheckPort(s)
+	if err != nil {
+		return policy.Rule{}, err
+	}
+	return policy.ServiceRule(port)
 }
 
 // mode reads the mode of the flags, or nil.
