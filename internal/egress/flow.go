@@ -161,9 +161,9 @@ func (f *flow) resolve(ctx context.Context) judged {
 			return judged{}
 		}
 	}
-	// What a rule allows by its address, or by the name that was looked up, is
-	// meant whatever else lies there.
-	if !f.spoken && f.decision.Rule == "" && !f.passNameless(ctx, addrs) {
+	// What a rule of the user's allows by its address, or by the name that was
+	// looked up, is meant whatever else lies there.
+	if !f.spoken && !f.p.rules.OfUser(f.request()) && !f.passNameless(ctx, addrs) {
 		return judged{}
 	}
 	return judged{addrs[:min(len(addrs), maxDials)], judge}

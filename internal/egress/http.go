@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -242,9 +243,7 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
 	if e.byRequest { // some servers let these change what was judged
-		for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"} {
-			pr.Out.Header.Del(name)
-		}
+		maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool { return isOverride(name) })
 	}
 	for _, name := range []string{"Trailer", "Http2-Settings", "Te"} {
 		pr.Out.Header.Del(name)
@@ -264,6 +263,18 @@ func setTarget(out *url.URL, in *http.Request) {
 		return
 	}
 	out.Opaque = path
+}
+
+// isOverride reports whether a field asks to take the request for another one.
+// What is written with a line below is the same field for a server that hands
+// fields on as variables (RFC 3875 §4.1.18).
+func isOverride(name string) bool {
+	switch strings.ToLower(strings.ReplaceAll(name, "_", "-")) {
+	case "x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method",
+		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix":
+		return true
+	}
+	return false
 }
 
 // originForm takes scheme and host, which are judged already, off a target in

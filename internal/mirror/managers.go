@@ -12,7 +12,7 @@ import (
 func (h Host) apt() []string {
 	var urls []string
 	etc := h.system("/etc/apt")
-	lists := append([]string{filepath.Join(etc, "sources.list")}, glob(filepath.Join(etc, "sources.list.d", "*"))...)
+	lists := append([]string{filepath.Join(etc, "sources.list")}, h.glob(filepath.Join(etc, "sources.list.d", "*"))...)
 	for _, path := range lists {
 		for line := range strings.SplitSeq(h.read(path), "\n") {
 			words := strings.Fields(line)
@@ -36,7 +36,7 @@ func (h Host) cargo() []string {
 	if replaced {
 		return urls
 	}
-	for _, dir := range glob(filepath.Join(home, "registry", "index", "*")) {
+	for _, dir := range h.glob(filepath.Join(home, "registry", "index", "*")) {
 		host := filepath.Base(dir)
 		if i := strings.LastIndexByte(host, '-'); i > 0 {
 			urls = append(urls, "https://"+host[:i])
@@ -193,7 +193,7 @@ func (h Host) pipDefault() []string {
 		filepath.Join(h.Home, ".local/lib/python3*/site-packages"), h.system("/usr/local/lib/python3*/*-packages"),
 		h.system("/usr/lib/python3*/*-packages"),
 	} {
-		for _, dir := range glob(filepath.Join(pattern, "pip/_internal/models/index.py")) {
+		for _, dir := range h.glob(filepath.Join(pattern, "pip/_internal/models/index.py")) {
 			if m := re.FindStringSubmatch(h.read(dir)); m != nil {
 				return []string{m[1], "https://" + m[2]}
 			}

@@ -57,7 +57,7 @@ func Find(manager string, h Host) ([]string, error) {
 // ruleOf makes a rule of a URL, or "" of what is none that a proxy sees.
 func ruleOf(text string) string {
 	u, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || u.Hostname() == "" {
+	if err != nil || u.Hostname() == "" || strings.Contains(u.Hostname(), "*") { // a rule's star is no host
 		return ""
 	}
 	port := u.Port()
@@ -81,8 +81,8 @@ const maxFile = 1 << 20
 
 // read returns the text of a file, or "" if there is none that may be read.
 func (h Host) read(path string) string {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil || h.inWorkspace(real) {
+	real, ok := h.outside(path)
+	if !ok {
 		return ""
 	}
 	f, err := os.Open(real)
@@ -100,6 +100,16 @@ func (h Host) read(path string) string {
 	return string(data)
 }
 
+// outside returns a path without links, if there is such a file and it is not
+// the workspace's. A relative one is: whoever starts bailey is in the workspace.
+func (h Host) outside(path string) (string, bool) {
+	if !filepath.IsAbs(path) || h.inWorkspace(filepath.Clean(path)) {
+		return "", false
+	}
+	real, err := filepath.EvalSymlinks(path)
+	return real, err == nil && filepath.IsAbs(real) && !h.inWorkspace(real)
+}
+
 func (h Host) inWorkspace(path string) bool {
 	return h.Workspace != "" && (path == h.Workspace || strings.HasPrefix(path, strings.TrimSuffix(h.Workspace, "/")+"/"))
 }
@@ -107,17 +117,20 @@ func (h Host) inWorkspace(path string) bool {
 // system is the path of a file of the system's.
 func (h Host) system(path string) string { return filepath.Join("/", h.Root, path) }
 
-// glob lists the files that a pattern names, sorted.
-func glob(pattern string) []string {
+// glob lists the files outside of the workspace that a pattern names, sorted.
+func (h Host) glob(pattern string) []string {
 	found, _ := filepath.Glob(pattern) // the patterns are ours
-	return found
+	return slices.DeleteFunc(found, func(path string) bool {
+		_, base := h.outside(filepath.Dir(path))
+		_, file := h.outside(path)
+		return !base || !file
+	})
 }
 
 // program finds a program of the caller's PATH, as the file that it is.
 func (h Host) program(name string) string {
 	for _, dir := range filepath.SplitList(h.Env("PATH")) {
-		real, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err == nil && filepath.IsAbs(real) && !h.inWorkspace(real) {
+		if real, ok := h.outside(filepath.Join(dir, name)); ok {
 			return real
 		}
 	}

@@ -84,6 +84,40 @@ func TestFind(t *testing.T) {
 }
 
 // A link out of the caller's files into the workspace is one of the workspace.
+// What the workspace holds is not read either by a relative path, or as the
+// names of folders.
+func TestFind_ReadsNothingOfTheWorkspace(t *testing.T) {
+	for _, c := range []struct {
+		manager    string
+		files, env map[string]string
+		link       string // to work/index
+	}{
+		{"pip", map[string]string{"work/pip.conf": "[global]\nindex-url = https://evil.example.com/\n"}, map[string]string{"PIP_CONFIG_FILE": "pip.conf"}, ""},
+		{"npm", map[string]string{"work/npmrc": "registry=https://evil.example.com/\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "npmrc"}, ""},
+		{"go", map[string]string{"work/env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"GOENV": "./env"}, ""},
+		{"cargo", map[string]string{"work/c/config.toml": "[registries.x]\nindex = \"https://evil.example.com/\"\n"}, map[string]string{"CARGO_HOME": "c"}, ""},
+		{"cargo", map[string]string{"work/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "c"}, ""},
+		{"cargo", map[string]string{"work/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "DIR/work/c"}, ""},
+		{"cargo", map[string]string{"work/index/evil.example.com-01/x": "", "~/.cargo/registry/x": ""}, nil, "home/.cargo/registry/index"},
+		{"cargo", map[string]string{"work/index/x": "", "~/.cargo/registry/index/x": ""}, nil, "home/.cargo/registry/index/evil.example.com-01"},
+		{"npm", map[string]string{"~/.npmrc": "registry=https://*.example.com/\n"}, nil, ""},
+	} {
+		h := machine(t, c.files, c.env)
+		if err := os.MkdirAll(h.Workspace, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(h.Workspace)
+		if c.link != "" {
+			if err := os.Symlink(filepath.Join(h.Workspace, "index"), filepath.Join(filepath.Dir(h.Workspace), c.link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := mirror.Find(c.manager, h); err == nil {
+			t.Errorf("%s %v %s: %v", c.manager, c.env, c.link, got)
+		}
+	}
+}
+
 func TestFind_FollowsNoLinkIntoTheWorkspace(t *testing.T) {
 	t.Parallel()
 	h := machine(t, map[string]string{"work/npmrc": "registry=https://evil.example.com\n", "home/x": ""}, nil)

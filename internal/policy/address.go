@@ -122,15 +122,15 @@ var ranges = sync.OnceValue(func() []addressRange {
 
 // Classify says what an address is for. An address with a zone and the zero
 // address are ClassInvalid. An IPv4 address written in IPv6 form is
-// ClassTranslated whatever it holds, unless what it holds is special itself,
-// in which case it has that class: nobody sends such an address over the
-// network in good faith.
+// ClassTranslated, unless what it holds can be named by no rule, in which case
+// it has that class: nobody sends such an address over the network in good
+// faith.
 func Classify(a netip.Addr) Class {
 	if !a.IsValid() || a.Zone() != "" {
 		return ClassInvalid
 	}
 	if a.Is4In6() {
-		if c := Classify(a.Unmap()); c.Special() {
+		if c := Classify(a.Unmap()); !c.nameable() {
 			return c
 		}
 		return ClassTranslated

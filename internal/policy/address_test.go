@@ -42,6 +42,7 @@ func TestClassify_Table(t *testing.T) {
 		"2001:db8::1": policy.ClassDocumentation, "3fff:fff::1": policy.ClassDocumentation,
 
 		"::ffff:127.0.0.1": policy.ClassLoopback, "::ffff:a9fe:a9fe": policy.ClassLinkLocal, "::ffff:8.8.8.8": policy.ClassTranslated, // A052
+		"::ffff:10.0.0.1": policy.ClassTranslated, "::ffff:100.64.0.1": policy.ClassTranslated, "::ffff:168.63.129.16": policy.ClassCloud,
 		"::127.0.0.1": policy.ClassTranslated, "::ffff:0:7f00:1": policy.ClassTranslated, // A053
 		"64:ff9b::a9fe:a9fe": policy.ClassTranslated, "64:ff9b::7f00:1": policy.ClassTranslated, "64:ff9b::808:808": policy.ClassTranslated, // A054
 		"64:ff9b:1::7f00:1": policy.ClassTranslated,

@@ -237,6 +237,23 @@ func DecideNameless(d bailey.Decision, rule Rule, to, found []netip.Addr) bailey
 	return d
 }
 
+// OfUser reports whether a request is allowed by a rule that the user answers
+// for: one that is not fenced. Such a rule means its address or name whatever
+// else lies there; a fenced one may be a stranger's, and takes nothing off what
+// the deny rules say of a connection that names no host.
+func (x *Index) OfUser(r Request) bool {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return false
+	}
+	for e := range t.rules(x.allow) {
+		if !e.rule.Fenced && t.outside(e.rule) == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Unresolved is the decision about an allowed host whose addresses could not
 // be found, by the error of the look-up: it has none where that wraps
 // ErrNoAddress, and else nobody could say.

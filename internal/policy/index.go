@@ -132,7 +132,7 @@ func (t *target) refusedBy(r Rule) string {
 		return ReasonDeniedByRule
 	case !t.readable():
 		return ReasonSealed
-	case len(r.Narrow.Methods) > 0 && !slices.Contains(r.Narrow.Methods, t.Method):
+	case len(r.Narrow.Methods) > 0 && !slices.Contains(r.Narrow.Methods, strings.ToUpper(t.Method)): // some servers fold it
 		return ""
 	case len(r.Narrow.Paths) == 0:
 		return ReasonDeniedByRule

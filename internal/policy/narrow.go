@@ -18,11 +18,11 @@ func ServiceRule(port uint16) (Rule, error) {
 	return Rule{Host: ServiceHost, Port: port, Service: true}, nil
 }
 
-// ParseTarget reads the host of a rule that names addresses: as ParseDenyRule,
-// and a private address is fine where the addresses name it.
+// ParseTarget reads the host of an allow rule that may name addresses: as a deny
+// rule's, but a private address is fine only where the addresses name it.
 func ParseTarget(s string, addresses []netip.Prefix) (Rule, error) {
 	if len(addresses) == 0 {
-		return ParseDenyRule(s)
+		return parseTarget(s, false)
 	}
 	host, port := s, uint16(0)
 	if a, err := netip.ParseAddrPort(s); err == nil {
@@ -30,10 +30,10 @@ func ParseTarget(s string, addresses []netip.Prefix) (Rule, error) {
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil || !Classify(a).Special() {
-		return ParseDenyRule(s)
+		return parseTarget(s, false)
 	}
 	if !within(a, addresses) || !Classify(a).nameable() {
-		return ParseDenyRule(s) // which says why not
+		return parseTarget(s, false) // which says why not
 	}
 	return Rule{Addr: a, Port: port}, nil
 }

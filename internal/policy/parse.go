@@ -19,7 +19,7 @@ import (
 // Every error is a *bailey.Error of kind Invalid that quotes the input, says
 // what is wrong and has the fix as its hint.
 func ParseRule(s string) (Rule, error) {
-	r, err := ParseDenyRule(s)
+	r, err := parseTarget(s, false)
 	if err != nil {
 		return Rule{}, err
 	}
@@ -60,24 +60,27 @@ func lintIdle(s string, r Rule) error {
 
 // ParseDenyRule reads a deny rule: as ParseRule, and *.com or *.github.io are
 // fine, since a deny rule cannot be too broad; nor can it be idle, so that
-// IPv6 addresses (in brackets when a port follows) and port 53 are fine too.
-// Without a port it denies every port.
-func ParseDenyRule(s string) (Rule, error) {
+// IPv6 addresses (in brackets when a port follows), private ones, which mode
+// full reaches, and port 53 are fine too. Without a port it denies every port.
+func ParseDenyRule(s string) (Rule, error) { return parseTarget(s, true) }
+
+// parseTarget reads a host. private: addresses that a rule can name are fine.
+func parseTarget(s string, private bool) (Rule, error) {
 	if err := refuseForeign(s); err != nil {
 		return Rule{}, err
 	}
 	if a, err := netip.ParseAddr(s); err == nil {
-		return addressRule(s, a, 0)
+		return addressRule(s, a, 0, private)
 	}
 	host, port, err := splitPort(s)
 	if err != nil {
 		return Rule{}, err
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {
-		return bracketRule(s, strings.TrimSuffix(inner, "]"), port)
+		return bracketRule(s, strings.TrimSuffix(inner, "]"), port, private)
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		return addressRule(s, a, port)
+		return addressRule(s, a, port, private)
 	}
 	return nameRule(s, host, port)
 }
@@ -161,16 +164,16 @@ func parsePort(s, digits string) (uint16, error) {
 	return uint16(n), nil
 }
 
-func bracketRule(s, inner string, port uint16) (Rule, error) {
+func bracketRule(s, inner string, port uint16, private bool) (Rule, error) {
 	a, err := netip.ParseAddr(inner)
 	if err != nil || !a.Is6() {
 		return Rule{}, bad(s, "brackets are for IPv6 addresses alone", "write host:port without brackets")
 	}
-	return addressRule(s, a, port)
+	return addressRule(s, a, port, private)
 }
 
-func addressRule(s string, a netip.Addr, port uint16) (Rule, error) {
-	if c := Classify(a); c.Special() {
+func addressRule(s string, a netip.Addr, port uint16, private bool) (Rule, error) {
+	if c := Classify(a); c.Special() && (!private || !c.nameable()) {
 		hint := "leave the rule out, or name a public host"
 		if c.nameable() {
 			hint = fmt.Sprintf("name a public host, or open it in a policy file with host: %s and addresses: [%s]", s, a)

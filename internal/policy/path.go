@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/bailey-dev/bailey"
 )
@@ -14,9 +18,10 @@ const maxPath = 16 << 10
 // NormalizePath brings the path of a request target (RFC 3986 §3.3, without
 // query) into the one form that rules are compared in. Only the case of the
 // digits behind a percent sign is changed. What a server may read as another
-// path is refused, not repaired: dot segments, also encoded or followed by
-// parameters, empty segments inside, encoded slashes, backslashes, control
-// bytes and letters, and bytes that no path holds.
+// path is refused, not repaired: segments of dots and spaces, also encoded,
+// empty segments inside, parameters (a semicolon), escapes of bytes that a path
+// may hold plainly, of backslashes and of control bytes, escapes that are not
+// UTF-8 or stand for another spelling of ASCII, and bytes that no path holds.
 func NormalizePath(path string) (string, error) {
 	switch {
 	case path == "" || path[0] != '/':
@@ -25,18 +30,65 @@ func NormalizePath(path string) (string, error) {
 		return "", fmt.Errorf("it is longer than %d bytes", maxPath)
 	case strings.Contains(path, "//"):
 		return "", errors.New("it has an empty segment")
+	case strings.Contains(path, ";"):
+		return "", errors.New("it has a semicolon, and what follows one is part of the path for some servers only")
 	}
 	out, err := normalizeEscapes(path)
 	if err != nil {
 		return "", err
 	}
 	for segment := range strings.SplitSeq(out, "/") {
-		name, _, _ := strings.Cut(segment, ";")
-		if name == "." || name == ".." || name == "" && segment != "" {
-			return "", errors.New("it has a segment that servers take for another folder")
+		if err := checkSegment(segment); err != nil {
+			return "", err
 		}
 	}
 	return out, nil
+}
+
+// checkSegment judges what the escapes of a segment stand for.
+func checkSegment(segment string) error {
+	text := unescape(segment)
+	if !utf8.ValidString(text) {
+		return errors.New("it has escapes that are not UTF-8")
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !isDotOrSpace(r) }) < 0 {
+		return errors.New("it has a segment that servers take for another folder")
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) || r >= utf8.RuneSelf && strings.IndexFunc(norm.NFKC.String(string(r)), isASCII) >= 0 {
+			return fmt.Errorf("it holds the letter %+q, which servers read differently", r)
+		}
+	}
+	return nil
+}
+
+// isDotOrSpace holds what some servers strip or take for a dot.
+func isDotOrSpace(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune(".\u2024\u2025\u2026\u3002\ufe52\uff0e\uff61", r)
+}
+
+func isASCII(r rune) bool { return r < utf8.RuneSelf }
+
+// unescape puts bytes in the place of escapes, which are well formed.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			out = append(out, s[i])
+			continue
+		}
+		out = append(out, escaped(s[i+1], s[i+2]))
+		i += 2
+	}
+	return string(out)
+}
+
+// escaped is the byte of two hexadecimal digits.
+func escaped(high, low byte) byte {
+	return byte(unhex(high)<<4 | unhex(low)) //nolint:gosec // two digits
 }
 
 func normalizeEscapes(path string) (string, error) {
@@ -62,8 +114,7 @@ func checkEscape(b []byte) error {
 	if len(b) < 3 || unhex(b[1]) < 0 || unhex(b[2]) < 0 {
 		return errors.New("it has a percent sign without two hexadecimal digits")
 	}
-	v := byte(unhex(b[1])<<4 | unhex(b[2])) //nolint:gosec // two digits
-	if v < ' ' || v == 0x7f || v == '/' || v == '\\' || v == '%' || v == ';' || isUnreserved(v) {
+	if v := escaped(b[1], b[2]); v < ' ' || v == 0x7f || v == '\\' || v == '%' || isPathByte(v) {
 		return fmt.Errorf("it holds the escape %q, which servers read differently", b[:3])
 	}
 	return nil

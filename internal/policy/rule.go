@@ -26,7 +26,7 @@ type Rule struct {
 	Addr     netip.Addr // an address instead of a name
 	Port     uint16     // 0: none was written (allow: 80 and 443; deny: every port)
 	Service  bool       // a service on this machine's loopback; Host is ServiceHost
-	Fenced   bool       // never opens an address of this machine
+	Fenced   bool       // a stranger's, within what is allowed: never opens an address of this machine, and no denied one
 	Narrow   *Narrow    // nil: all that Host and Port say; shared, never changed
 }
 
@@ -170,7 +170,10 @@ func (w wireRule) rule() (Rule, error) {
 	if w.Service != 0 && w.Host == "" {
 		return ServiceRule(w.Service)
 	}
-	r, err := ParseTarget(w.Host, w.Addresses)
+	r, err := ParseDenyRule(w.Host)
+	if len(w.Addresses) > 0 {
+		r, err = ParseTarget(w.Host, w.Addresses)
+	}
 	if err != nil {
 		return Rule{}, err
 	}

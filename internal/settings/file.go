@@ -167,7 +167,10 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 	before := len(p.problems)
 	narrow := p.narrow(n)
 	host := get(n, "host")
-	r, err := policy.ParseTarget(host.Value, narrow.Addresses)
+	r, err := policy.ParseDenyRule(host.Value)
+	if !deny {
+		r, err = policy.ParseTarget(host.Value, narrow.Addresses)
+	}
 	if err == nil && !deny {
 		err = policy.CheckAllow(r)
 	}

@@ -559,6 +559,30 @@ func TestDeny_Nameless(t *testing.T) {
 			t.Errorf("%s: %q, %v", what, b, err)
 		}
 	}
+	// A list that a stranger put in the place of the mode takes nothing off that.
+	stranger := func(text string) policy.Rule {
+		r := rules(t, text)[0]
+		r.Fenced = true
+		return r
+	}
+	listed := newLab(t, policy.Policy{
+		Mode: bailey.NetAllow, Allow: []policy.Rule{stranger(second + ":7"), stranger("beside.test:7"), stranger(allowed + ":7")}, Deny: rules(t, "denied.test"),
+	})
+	for _, pinned := range []bool{false, true} {
+		if pinned {
+			listed.lookup("udp", "192.0.0.1:53", "beside.test", mdns.TypeA)
+		}
+		if got, err := listed.say(second+":7", "\x00ping"); !isReset(err) {
+			t.Errorf("a stranger's rule, by name %v: %q, %v", pinned, got, err)
+		}
+	}
+	listed.denied(policy.ReasonDeniedByRule)
+	listed.untouched(second)
+	c := listed.dial("tcp4", allowed+":7")
+	_, _ = io.WriteString(c, "\x00ping")
+	if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+		t.Errorf("the twin: %v", err)
+	}
 	// What cannot be resolved may be anywhere.
 	broken := newLab(t, policy.Policy{Mode: bailey.NetOpen, Deny: rules(t, "broken.test")})
 	if got, err := broken.say(allowed+":7", "\x00ping"); !isReset(err) {
