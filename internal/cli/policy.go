@@ -74,6 +74,7 @@ func (a *app) holds(file string) (settings.Sources, settings.Effective, error) {
 		s.User, err = settings.ReadFile(file)
 	} else {
 		s.Files, err = settings.Load(a.place())
+		s.Flags = settings.Flags{Net: a.host.Env.Get("BAILEY_NET"), Weak: true} // as bailey run would
 	}
 	var e settings.Effective
 	if err == nil {
@@ -91,7 +92,7 @@ type policyShowCommand struct {
 
 // Help is what `bailey policy show --help` says beyond the flags.
 func (policyShowCommand) Help() string {
-	return `What holds is what bailey run would start with here without flags: your own file, and the project's bailey.yaml, which can only tighten until it is trusted. With --json: an object with mode, dns, ask, allow, deny, presets, files and widens.`
+	return `What holds is what bailey run would start with here without flags: your own file, BAILEY_NET, and the project's bailey.yaml, which can only tighten until it is trusted. With --json: an object with mode, dns, ask, allow, deny, presets, files and widens, and refused when bailey run would not start, which says why.`
 }
 
 // showSetting is the published form of a setting.
@@ -130,6 +131,7 @@ type showReport struct {
 	Presets []showSetting `json:"presets"`
 	Files   []showFile    `json:"files"`
 	Widens  []showSetting `json:"widens"` // by a project's file that is not trusted: run is refused
+	Refused string        `json:"refused,omitempty"`
 }
 
 // Run prints what holds.
@@ -139,6 +141,12 @@ func (c *policyShowCommand) Run(a *app) error {
 		return err
 	}
 	r := report(s, e)
+	for _, doubt := range s.Doubts {
+		_, _ = fmt.Fprintf(a.stderr, "note: %s\n", terminal.Sanitize(doubt))
+	}
+	if r.Refused = refusal(e); r.Refused != "" && len(e.Widens) == 0 { // what would widen is a row
+		_, _ = fmt.Fprintf(a.stderr, "note: bailey run does not start: %s\n", terminal.Sanitize(r.Refused))
+	}
 	if c.JSON {
 		return printJSON(a.stdout, r)
 	}
@@ -168,6 +176,18 @@ func (c *policyShowCommand) Run(a *app) error {
 		row("file", f.Path, state)
 	}
 	return w.Flush()
+}
+
+// refusal is why bailey run would not start, or "".
+func refusal(e settings.Effective) string {
+	err := e.Refusal()
+	if err == nil {
+		err = e.Policy().Validate()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func origin(h settings.Held) string {
@@ -227,7 +247,7 @@ type policyTestCommand struct {
 
 // Help is what `bailey policy test --help` says beyond the flags.
 func (policyTestCommand) Help() string {
-	return `Answers by what holds here. Nothing is looked up and nothing is started: a name that is allowed can still be refused when it turns out to lie at an address that no rule names. With --json: an object with verdict (allow, deny or ask), rule, reason, detail, from, host, port, method and path.
+	return `Answers by what holds here. Nothing is looked up and nothing is started: a name that is allowed can still be refused when it turns out to lie at an address that no rule names. With --json: an object with verdict (allow, deny or ask), rule, reason, detail, from, host, port, method and path, and refused when bailey run would not start by this policy, which says why.
 
 Examples:
   bailey policy test api.example.com
@@ -248,6 +268,7 @@ type testReport struct {
 	Port    uint16 `json:"port"`
 	Method  string `json:"method"`
 	Path    string `json:"path"`
+	Refused string `json:"refused,omitempty"`
 }
 
 // Run answers one question.
@@ -260,13 +281,18 @@ func (c *policyTestCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if len(e.Widens) > 0 {
-		_, _ = fmt.Fprintf(a.stderr, "note: this is without what would widen; bailey run does not start: %s\n", terminal.Sanitize(e.Refusal().Error()))
+	refused := refusal(e)
+	if refused != "" {
+		without := ""
+		if len(e.Widens) > 0 {
+			without = "this is without what would widen; "
+		}
+		_, _ = fmt.Fprintf(a.stderr, "note: %sbailey run does not start: %s\n", without, terminal.Sanitize(refused))
 	}
-	d := policy.Decide(e.Policy(), ask)
+	d := outOfReach(ask, policy.Decide(e.Policy(), ask))
 	r := testReport{
 		Verdict: d.Verdict.String(), Rule: d.Rule, Reason: d.Reason, Detail: d.Detail, From: decider(e, ask, d),
-		Host: ask.Host, Port: ask.Port, Method: c.Method, Path: c.Path,
+		Host: ask.Host, Port: ask.Port, Method: c.Method, Path: c.Path, Refused: refused,
 	}
 	if ask.Host == "" {
 		r.Host = ask.Addr.String()
@@ -286,6 +312,23 @@ func (c *policyTestCommand) Run(a *app) error {
 	}
 	_, err = fmt.Fprintln(a.stdout, terminal.Sanitize(line))
 	return err
+}
+
+// outOfReach refuses what the rules would allow and no connection comes to.
+func outOfReach(ask policy.Request, d bailey.Decision) bailey.Decision {
+	const dnsPort = 53
+	detail := ""
+	switch {
+	case d.Verdict == bailey.Deny:
+	case ask.Host == "" && ask.Addr.Is6():
+		detail = "no sandbox reaches an IPv6 address yet: bailey dials by IPv4 alone"
+	case ask.Port == dnsPort:
+		detail = "whatever goes to port 53 is answered by bailey itself"
+	}
+	if detail == "" {
+		return d
+	}
+	return bailey.Decision{Verdict: bailey.Deny, Rule: "", Reason: policy.ReasonNotAllowed, Detail: detail}
 }
 
 func bracketed(host string) string {
@@ -415,33 +458,33 @@ func (c *policyPresetsCommand) Run(a *app) error {
 }
 
 type policyTrustCommand struct {
-	Revoke bool `help:"End the trust instead."`
+	Revoke bool `help:"End the trust instead, also of a file that is gone."`
 }
 
 // Help is what `bailey policy trust --help` says beyond the flags.
 func (policyTrustCommand) Help() string {
-	return `Trust is in the content: any edit of the file ends it, whoever makes it. Look at bailey policy diff before.`
+	return `Trust is in the content: while the file holds anything else it is not trusted, whoever made the edit. Look at bailey policy diff before.`
 }
 
 // Run trusts the project's file.
 func (c *policyTrustCommand) Run(a *app) error {
-	f, err := a.projectFile()
-	if err != nil {
-		return err
-	}
-	trust := a.place().Trust()
 	if c.Revoke {
-		if err := trust.Take(f.Path); err != nil {
+		path, err := a.place().Forget()
+		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.stdout, "not trusted: %s\n", terminal.Sanitize(f.Path))
+		_, err = fmt.Fprintf(a.stdout, "not trusted: %s\n", terminal.Sanitize(path))
+		return err
+	}
+	f, err := a.projectFile()
+	if err != nil {
 		return err
 	}
 	before, after, err := a.change(f)
 	if err != nil {
 		return err
 	}
-	if err := trust.Give(f.Path, f.Data); err != nil {
+	if err := a.place().Trust().Give(f.Path, f.Data); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(a.stdout, "trusted as it is now: %s\n", terminal.Sanitize(f.Path))
@@ -463,7 +506,7 @@ type policyDiffCommand struct{}
 
 // Help is what `bailey policy diff --help` says beyond the flags.
 func (policyDiffCommand) Help() string {
-	return `Compares what would hold here if bailey.yaml, as it is now, were trusted with what it was when it was trusted last; when it never was, with what holds without it.`
+	return `Compares what would hold here if bailey.yaml, as it is now, were trusted with what it was when it was trusted last; when it never was, with what holds without it. Mode none of your own file is left out of account, since a flag of bailey run can open that.`
 }
 
 // Run prints what the project's file changes.
@@ -493,23 +536,14 @@ func (a *app) change(f *settings.File) (before, after settings.Effective, err er
 	if err != nil {
 		return before, after, err
 	}
-	old := settings.Sources{Files: settings.Files{User: s.User}}
 	last, err := a.place().Trust().Last(f.Path)
 	if err != nil {
 		return before, after, err
 	}
-	if last != nil {
-		old.Trusted = true
-		if old.Project, err = settings.Parse(f.Path, last); err != nil {
-			old.Project = nil // another version's: nothing of it holds
-		}
+	if s.User != nil && s.User.Net.Mode != nil && s.User.Net.Mode.Value == bailey.NetNone {
+		_, _ = fmt.Fprintf(a.stderr, "note: %s: mode none keeps all of it out, until a flag such as --allow opens the network\n", terminal.Sanitize(s.User.Net.Mode.From))
 	}
-	if before, err = settings.Resolve(old, a.place().Mirror); err != nil {
-		return before, after, err
-	}
-	now := settings.Sources{Files: settings.Files{User: s.User, Project: f, Trusted: true}}
-	after, err = settings.Resolve(now, a.place().Mirror)
-	return before, after, err
+	return settings.Diff(s.User, last, f, a.place().Mirror)
 }
 
 func (a *app) printChange(before, after settings.Effective) error {

@@ -105,7 +105,7 @@ func (x *Index) denial(t *target) *bailey.Decision {
 		case "":
 			continue
 		case ReasonDeniedByRule:
-			detail = fmt.Sprintf("the deny rule %s refuses %s", e.rule.Text(), t.text)
+			detail = fmt.Sprintf("the deny rule %s refuses %s", e.rule.Brief(), t.text)
 		case ReasonBadPath:
 			detail = fmt.Sprintf("a deny rule is about paths of %s, and this one can be read in two ways: %v", t.text, t.badPath)
 		default:
@@ -142,7 +142,7 @@ func (x *Index) DecideAddr(r Request, d bailey.Decision, addr netip.Addr) bailey
 	case ok:
 		return d
 	case about != nil && c.nameable(): // and no rule without addresses allowed it
-		return denied(ReasonAddress, about.text, fmt.Sprintf("the rule %s allows other addresses than %s: %s", about.text, addr, join(about.rule.Narrow.Addresses)))
+		return denied(ReasonAddress, about.text, fmt.Sprintf("the rule %s allows other addresses than %s: %s", about.text, addr, brief(join(about.rule.Narrow.Addresses))))
 	case about == nil && (c == ClassPublic || c == ClassPrivate && x.policy.Mode == bailey.NetFull):
 		return d // by the mode
 	}
@@ -308,11 +308,11 @@ func (t *target) unlisted(why []outsider) bailey.Decision {
 		case ReasonBadPath:
 			return denied(o.reason, "", fmt.Sprintf("rules are about paths of %s, and this one can be read in two ways: %v", t.text, t.badPath))
 		case ReasonPath:
-			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Text(), t.Path))
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.Path))
 		case ReasonMethod:
-			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Text(), t.Method))
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.Method))
 		case ReasonSealed:
-			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, and the requests of this connection cannot be seen", t.text, o.rule.Text()))
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, and the requests of this connection cannot be seen", t.text, o.rule.Brief()))
 		}
 	}
 	if len(why) > 0 {

@@ -88,6 +88,17 @@ func (r Rule) Text() string {
 	return strings.Join(parts, " ")
 }
 
+// Brief is Text with an end: for a sentence, not to compare.
+func (r Rule) Brief() string { return brief(r.Text()) }
+
+func brief(text string) string {
+	const longest = 160 // bytes
+	if len(text) > longest {
+		return text[:longest] + "…" // names, methods and paths are ASCII
+	}
+	return text
+}
+
 func (n *Narrow) texts() []string {
 	var parts []string
 	if len(n.Methods) > 0 {

@@ -119,6 +119,9 @@ func (p *parser) wrong(n *yaml.Node, err error) bool {
 // entry reads one item of allow or deny. One with several ports is several
 // rules.
 func (p *parser) entry(n *yaml.Node, deny bool) []Held {
+	if p.full {
+		return nil
+	}
 	if n.Kind != yaml.MappingNode {
 		parse := policy.ParseRule
 		if deny {
@@ -128,7 +131,7 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 		if p.wrong(n, err) {
 			return nil
 		}
-		return []Held{{Rule: r, From: p.from(n)}}
+		return p.whole(n, Held{Rule: r, From: p.from(n)})
 	}
 	held := Held{From: p.from(n)}
 	if v := get(n, "why"); v != nil {
@@ -160,7 +163,40 @@ func (p *parser) service(n, v *yaml.Node, held Held) []Held {
 	if p.wrong(v, err) {
 		return nil
 	}
+	return p.whole(n, held)
+}
+
+// Bounds of one file's rules: how many, and how long they are for the process
+// that keeps them, in bytes. One with several ports is several rules, each with
+// all of its methods, paths and addresses.
+const (
+	maxRules    = 10_000
+	maxRuleText = 1 << 20
+)
+
+// whole is a rule that is one.
+func (p *parser) whole(n *yaml.Node, held Held) []Held {
+	if !p.fits(n, held.Rule, 1) {
+		return nil
+	}
 	return []Held{held}
+}
+
+// fits counts a rule that is there some times, and reports whether the file's
+// still are within bounds.
+func (p *parser) fits(n *yaml.Node, r policy.Rule, times int) bool {
+	text, err := r.MarshalJSON()
+	if p.wrong(n, err) {
+		return false
+	}
+	p.rules += times
+	p.ruleText += times * len(text)
+	if p.rules <= maxRules && p.ruleText <= maxRuleText {
+		return true
+	}
+	p.full = true
+	p.at(n, "the rules up to here are more than %d, or longer than %d bytes together (ports times methods, paths and addresses); name fewer", maxRules, maxRuleText)
+	return false
 }
 
 func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
@@ -183,20 +219,25 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 	held.Rule = r
 	ports := get(n, "ports")
 	if ports == nil {
-		return []Held{held}
+		return p.whole(n, held)
 	}
 	if r.Port != 0 {
 		p.at(ports, "host %q has a port already; write the host alone, or leave ports out", host.Value)
 		return nil
 	}
+	if !p.fits(n, r, len(ports.Content)) {
+		return nil
+	}
 	var out []Held
+	seen := map[uint16]bool{}
 	for _, v := range ports.Content {
 		port, err := policy.CheckPort(v.Value)
 		p.wrong(v, err)
 		held.Port = port
-		if !slices.ContainsFunc(out, func(h Held) bool { return h.Port == port }) {
+		if !seen[port] {
 			out = append(out, held)
 		}
+		seen[port] = true
 	}
 	return out
 }
@@ -297,7 +338,7 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 	case !f.Weak:
 		return &Setting[bailey.NetMode]{mode, "--net"}, nil
 	case len(f.Allow)+len(f.Presets)+len(f.Services) > 0: // who names hosts now means those, and no more
-		return &Setting[bailey.NetMode]{bailey.NetAllow, "--allow"}, nil
+		return &Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, nil
 	}
 	return &Setting[bailey.NetMode]{mode, "BAILEY_NET"}, nil
 }

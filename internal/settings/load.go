@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
@@ -34,14 +35,21 @@ func (p Place) Trust() Trust { return Trust{filepath.Join(p.DataDir, "trust")} }
 type Files struct {
 	User    *File
 	Project *File
-	Trusted bool // the project's, as it is now
+	Trusted bool     // the project's, as it is now
+	Doubts  []string // files that were trusted and do not hold as they were, a sentence each
 }
 
 // Load reads the files of a place. A file that is there and cannot be read, or
 // is wrong, is an error: nothing is started by half of a policy.
 func Load(p Place) (Files, error) {
 	var out Files
-	var err error
+	err := p.keptOut()
+	if err != nil {
+		return out, err
+	}
+	if out.Doubts, err = p.doubts(); err != nil {
+		return out, err
+	}
 	if out.User, err = readUser(filepath.Join(p.ConfigDir, userFile)); err != nil {
 		return out, err
 	}
@@ -55,7 +63,7 @@ func Load(p Place) (Files, error) {
 // readUser reads the user's own file, which may be a link to wherever they
 // keep it.
 func readUser(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
@@ -68,7 +76,7 @@ func readUser(path string) (*File, error) {
 
 // ReadFile reads a policy file that a person names.
 func ReadFile(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
@@ -91,12 +99,22 @@ func unreadable(path string, err error) error {
 // ReadProject reads the project's file: that of the folder, or of the nearest
 // folder above it up to the root of its git repository.
 func (p Place) ReadProject() (*File, error) {
+	path, data, err := p.find()
+	if err != nil || data == nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// find returns the project's file as it is; no data is none.
+func (p Place) find() (path string, data []byte, err error) {
 	for _, dir := range folders(p.Dir) {
-		if f, err := readProjectIn(dir); err != nil || f != nil {
-			return f, err
+		path := filepath.Join(dir, ProjectFile)
+		if data, err := readProjectIn(dir); err != nil || data != nil {
+			return path, data, err
 		}
 	}
-	return nil, nil //nolint:nilnil // none is an answer
+	return "", nil, nil
 }
 
 // folders lists where a project's file may be, nearest first.
@@ -113,9 +131,10 @@ func folders(dir string) []string {
 	}
 }
 
-// readProjectIn reads the file of one folder. Whoever wrote it may have been
-// hostile: no link is followed, and nothing that is no plain file is opened.
-func readProjectIn(dir string) (*File, error) {
+// readProjectIn reads the file of one folder; nil is none. Whoever wrote it may
+// have been hostile: no link is followed, and nothing that is no plain file is
+// opened.
+func readProjectIn(dir string) ([]byte, error) {
 	path := filepath.Join(dir, ProjectFile)
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -133,7 +152,10 @@ func readProjectIn(dir string) (*File, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	return Parse(path, data)
+	if data == nil {
+		data = []byte{} // nil is no file
+	}
+	return data, nil
 }
 
 func readBounded(f *os.File) ([]byte, error) {
@@ -143,6 +165,9 @@ func readBounded(f *os.File) ([]byte, error) {
 	}
 	if fi.IsDir() {
 		return nil, errors.New("it is a folder")
+	}
+	if fi.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, errors.New("it is a pipe")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {

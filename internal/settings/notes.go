@@ -2,7 +2,8 @@ package settings
 
 import (
 	"fmt"
-	"slices"
+
+	"github.com/bailey-dev/bailey/internal/mirror"
 )
 
 // Notes says which files have a word in what holds, a sentence each.
@@ -18,6 +19,9 @@ func (s Sources) Notes() []string {
 		}
 		out = append(out, "policy: "+s.Project.Path+" ("+state+")")
 	}
+	for _, doubt := range s.Doubts {
+		out = append(out, "policy: WARNING: "+doubt)
+	}
 	return out
 }
 
@@ -26,6 +30,24 @@ func (s Sources) Notes() []string {
 func Changes(before, after Effective) (gone, come []string) {
 	a, b := before.lines(), after.lines()
 	return a.without(b), b.without(a)
+}
+
+// Diff returns what the project's file says beside the user's: as it was trusted
+// last, or without it when last is nil, and as it is now. The user's mode none,
+// which keeps all of it out until a flag opens the network, hides nothing here.
+func Diff(user *File, last []byte, now *File, h mirror.Host) (before, after Effective, err error) {
+	old := Sources{Files: Files{User: user}, regardless: true}
+	if last != nil {
+		old.Trusted = true
+		if old.Project, err = Parse(now.Path, last); err != nil {
+			old.Project = nil // another version's: nothing of it holds
+		}
+	}
+	if before, err = Resolve(old, h); err != nil {
+		return before, after, err
+	}
+	after, err = Resolve(Sources{Files: Files{User: user, Project: now, Trusted: true}, regardless: true}, h)
+	return before, after, err
 }
 
 // statement is one thing that a policy says.
@@ -51,8 +73,12 @@ func (e Effective) lines() statements {
 // without returns what is said in a and not in b.
 func (a statements) without(b statements) []string {
 	var out []string
+	said := map[string]bool{}
+	for _, s := range b {
+		said[s.text] = true
+	}
 	for _, s := range a {
-		if !slices.ContainsFunc(b, func(o statement) bool { return o.text == s.text }) {
+		if !said[s.text] {
 			out = append(out, s.text+"   "+s.from)
 		}
 	}

@@ -20,10 +20,18 @@ const MaxFile = 256 << 10
 type parser struct {
 	file     string
 	problems []Problem
+
+	rules    int  // read so far
+	ruleText int  // their length, in bytes
+	full     bool // they are too many, and the rest is not read
 }
 
-// mostProblems bounds what one file is told of.
-const mostProblems = 50
+// mostProblems bounds what one file is told of, and longestProblem one of it, in
+// bytes.
+const (
+	mostProblems   = 50
+	longestProblem = 1000
+)
 
 func (p *parser) at(n *yaml.Node, format string, args ...any) {
 	p.add(n.Line, n.Column, fmt.Sprintf(format, args...))
@@ -32,6 +40,9 @@ func (p *parser) at(n *yaml.Node, format string, args ...any) {
 func (p *parser) add(line, column int, message string) {
 	if len(p.problems) < mostProblems {
 		message = strings.Join(strings.Fields(message), " ")
+		if len(message) > longestProblem {
+			message = strings.ToValidUTF8(message[:longestProblem], "") + "…"
+		}
 		p.problems = append(p.problems, Problem{p.file, max(line, 1), max(column, 1), message})
 	}
 }
@@ -179,6 +190,8 @@ func (p *parser) checkMapping(n *yaml.Node, s *spec, where, path string) {
 		name, value := n.Content[i], n.Content[i+1]
 		inner := s.find(name.Value)
 		switch {
+		case name.Kind == yaml.AliasNode || name.Anchor != "" || name.Style&yaml.TaggedStyle != 0:
+			p.at(name, "%s: anchors, aliases and tags are not read, on a key neither; leave them out", where)
 		case name.Kind != yaml.ScalarNode || inner == nil:
 			p.at(name, "unknown key %s in %s; %s", describe(name), where, didYouMean(name.Value, s.names()))
 		case seen[name.Value]:

@@ -3,6 +3,7 @@ package settings_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -234,4 +235,38 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A small file is no large policy.
+func TestParse_BoundsTheRules(t *testing.T) {
+	t.Parallel()
+	many := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i+1)
+		}
+		return b.String()
+	}
+	paths := "net:\n  allow:\n    - host: a.test\n      ports: [" + many(300, "%d,") + "]\n      paths: [" + many(4000, "/aaaaaaaaa%d,") + "]\n    - b.test\n"
+	for what, text := range map[string]string{
+		"ports times paths": paths,
+		"addresses":         "net:\n  deny: []\n  allow:\n    - {host: a.test, ports: [" + many(3000, "%d,") + "], addresses: [" + many(200, "10.1.1.%d,") + "]}\n",
+		"rules":             "net:\n  allow:\n" + many(10_001, "    - h%d.test\n"),
+	} {
+		_, err := settings.Parse("f.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), "name fewer") || !strings.HasPrefix(err.Error(), "f.yaml:") || strings.Count(err.Error(), "\n") != 0 {
+			t.Errorf("%s: %.200v", what, err)
+		}
+	}
+	if f, err := settings.Parse("f.yaml", []byte("net:\n  allow:\n    - {host: a.test, ports: [80, 443, 80], paths: ["+many(4000, "/%d,")+"]}\n"+many(5000, "    - h%d.test\n"))); err != nil || len(f.Net.Allow) != 5002 {
+		t.Errorf("a long one: %v", err)
+	}
+	if _, err := settings.Parse("f.yaml", []byte(strings.Repeat("k", 1<<17)+": 1\n")); err == nil || len(err.Error()) > 2000 {
+		t.Errorf("a fault of %d bytes", len(err.Error()))
+	}
+	for _, text := range []string{"!!str net: {}\n", "&a net: {}\n", "? !x net\n: {}\n", "net: {&b mode: none}\n"} {
+		if _, err := settings.Parse("f.yaml", []byte(text)); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
 }

@@ -14,6 +14,8 @@ type Sources struct {
 	Files
 	Flags Flags
 	Agent []string // rules of the agent that is started by name
+
+	regardless bool // the user's mode none does not keep a project's file out
 }
 
 // Effective is what holds, and from where.
@@ -67,7 +69,7 @@ func Resolve(s Sources, h mirror.Host) (Effective, error) {
 		return base, err
 	}
 	project = s.Project.Net
-	if base.shut() { // whatever a project's file says
+	if base.shut() && !s.regardless { // whatever a project's file says
 		base.Deny = append(base.Deny, project.Deny...)
 		return base, nil
 	}
@@ -128,6 +130,8 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		}
 	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0):
 		e.Mode = *user.Mode
+	case user.Mode != nil: // a flag opens the user's none, for what it names
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}
 	case len(e.Allow) > 0:
 		e.Mode.Value = bailey.NetAllow
 	}
@@ -142,8 +146,12 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 	return e, nil
 }
 
-// byDefault is where a setting comes from that nobody made.
-const byDefault = "default"
+// byDefault is where a setting comes from that nobody made, byAllow where a mode
+// does that flags for rules imply.
+const (
+	byDefault = "default"
+	byAllow   = "--allow"
+)
 
 // shut reports whether the user has said that there is no network.
 func (e *Effective) shut() bool { return e.Mode.Value == bailey.NetNone && e.Mode.From != byDefault }
@@ -154,7 +162,7 @@ func (e *Effective) widen(project, flags Net) {
 	e.Deny = append(e.Deny, project.Deny...)
 	e.Presets = append(e.Presets, project.Presets...)
 	switch {
-	case flags.Mode != nil:
+	case flags.Mode != nil, e.Mode.From == byAllow:
 	case project.Mode != nil:
 		e.Mode = *project.Mode
 	case e.Mode.Value == bailey.NetNone && len(project.Allow) > 0:
@@ -175,7 +183,7 @@ func (e *Effective) tighten(project Net) {
 	var covered []Held
 	for _, h := range project.Allow {
 		if !base.Covers(h.Rule) {
-			e.Widens = append(e.Widens, Widening{"allow " + h.Text(), h.From})
+			e.Widens = append(e.Widens, Widening{"allow " + h.Brief(), h.From})
 			continue
 		}
 		h.Fenced = true
@@ -247,5 +255,5 @@ func (h Held) inside() error {
 	if !h.Narrow.Inspect {
 		hint = "write ports: [80] for plain HTTP, or leave methods and paths out to allow the whole host"
 	}
-	return bailey.NewError(bailey.Unsupported, fmt.Sprintf("%s: the rule %s can be kept only by seeing inside TLS, and this version opens none", h.From, h.Text()), hint)
+	return bailey.NewError(bailey.Unsupported, fmt.Sprintf("%s: the rule %s can be kept only by seeing inside TLS, and this version opens none", h.From, h.Brief()), hint)
 }

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,14 @@ func TestResolve(t *testing.T) {
 		{what: "--net none closes the user's list", user: "net: {allow: [u.test]}", flags: settings.Flags{Net: "none"}, without: "none +u.test"},
 		{what: "a mode of the environment", flags: settings.Flags{Net: "open", Weak: true}, without: "open"},
 		{what: "a rule beats it", flags: settings.Flags{Net: "open", Weak: true, Allow: []string{"a.test"}}, without: "allow +a.test"},
+		{
+			what: "a flag opens the user's none, and no file does more", user: "net: {mode: none}", flags: settings.Flags{Allow: []string{"a.test"}},
+			project: "net: {mode: full, dns: open}", without: "allow +a.test !mode full !dns open", with: "allow dns-open +a.test",
+		},
+		{
+			what: "so does a service", user: "net: {mode: none}", flags: settings.Flags{Services: []string{"80"}},
+			project: "net: {mode: open}", without: "allow +host-service 80 !mode open", with: "allow +host-service 80",
+		},
 		{what: "a service by flag", flags: settings.Flags{Services: []string{"5432"}}, without: "allow +host-service 5432"},
 
 		{what: "project denies", user: "net: {allow: ['*.u.test']}", project: "net: {deny: [x.u.test]}", without: "allow +*.u.test -x.u.test", with: "allow +*.u.test -x.u.test"},
@@ -290,17 +299,18 @@ func TestLoad_RefusesStrangeFiles(t *testing.T) {
 		}
 	}
 	p := place(t) // the user's own may be a link, and must be readable
-	write(t, filepath.Join(p.Dir, "elsewhere.yaml"), "net: {allow: [u.test]}")
+	elsewhere := filepath.Join(filepath.Dir(p.Dir), "elsewhere.yaml")
+	write(t, elsewhere, "net: {allow: [u.test]}")
 	if err := os.MkdirAll(p.ConfigDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(p.Dir, "elsewhere.yaml"), filepath.Join(p.ConfigDir, "config.yaml")); err != nil {
+	if err := os.Symlink(elsewhere, filepath.Join(p.ConfigDir, "config.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if f := load(t, p); f.User == nil || len(f.User.Net.Allow) != 1 {
 		t.Errorf("the user's file behind a link: %+v", f.User)
 	}
-	write(t, filepath.Join(p.Dir, "elsewhere.yaml"), "net: {alow: [u.test]}")
+	write(t, elsewhere, "net: {alow: [u.test]}")
 	if _, err := settings.Load(p); err == nil {
 		t.Error("a wrong file of the user's is accepted")
 	}
@@ -340,5 +350,125 @@ func TestChanges(t *testing.T) {
 	gone, come := settings.Changes(resolve("net: {allow: [a.test, b.test]}"), resolve("net: {allow: [b.test, c.test], deny: [d.test]}"))
 	if len(gone) != 1 || !strings.HasPrefix(gone[0], "allow a.test ") || len(come) != 2 || !strings.HasPrefix(come[1], "deny d.test ") {
 		t.Errorf("%q %q", gone, come)
+	}
+}
+
+// What a file says is shown also where the user's own mode none keeps it out.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	user := parse(t, "net: {mode: none}")
+	now := parse(t, "net: {mode: full, dns: open, allow: [a.test]}")
+	before, after, err := settings.Diff(user, nil, now, nowhere())
+	if err != nil || state(before) != "none" || state(after) != "full dns-open +a.test" {
+		t.Errorf("%q, %q, %v", state(before), state(after), err)
+	}
+	before, after, err = settings.Diff(user, []byte("net: {allow: [b.test]}"), now, nowhere())
+	if gone, come := settings.Changes(before, after); err != nil || len(gone) != 3 || len(come) != 3 {
+		t.Errorf("%q %q %v", gone, come, err)
+	}
+}
+
+// Nothing that says what the user allows is reached by way of the folder that
+// is worked in.
+func TestLoad_RefusesLinksIntoTheWorkspace(t *testing.T) {
+	t.Parallel()
+	for what, link := range map[string]func(p settings.Place) (from, to string){
+		"the file":  func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "cfg.yaml") },
+		"missing":   func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "no.yaml") },
+		"a folder":  func(p settings.Place) (string, string) { return p.ConfigDir, p.Dir },
+		"trust":     func(p settings.Place) (string, string) { return filepath.Join(p.DataDir, "trust"), p.Dir },
+		"by a link": func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "out", "cfg.yaml") },
+		"relative":  func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), "../x/../project/cfg.yaml" },
+	} {
+		p := place(t)
+		write(t, filepath.Join(p.Dir, "cfg.yaml"), "net: {mode: full}")
+		write(t, filepath.Join(filepath.Dir(p.Dir), "x", "cfg.yaml"), "net: {mode: full}")
+		from, to := link(p)
+		if err := os.MkdirAll(filepath.Dir(from), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Symlink(to, from), os.Symlink("../x", filepath.Join(p.Dir, "out"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := settings.Load(p); err == nil || !strings.Contains(err.Error(), "in the folder that is worked in") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	p := place(t) // the twin: a record of trust, and one that is a link
+	path := filepath.Join(p.Dir, settings.ProjectFile)
+	write(t, path, "net: {allow: [p.test]}\n")
+	if err := p.Trust().Give(path, []byte("net: {allow: [p.test]}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if !load(t, p).Trusted {
+		t.Error("not trusted")
+	}
+	records, _ := filepath.Glob(filepath.Join(p.DataDir, "trust", "*"))
+	if err := errors.Join(os.Rename(records[0], filepath.Join(p.Dir, "record")), os.Symlink(filepath.Join(p.Dir, "record"), records[0])); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := settings.Load(p); err == nil {
+		t.Errorf("a record in the folder: %+v", f)
+	}
+}
+
+func TestTrust_FolderOfOthers(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	if err := errors.Join(p.Trust().Give("/x", nil), os.Chmod(p.Trust().Dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settings.Load(p); err == nil {
+		t.Error("what everybody can write is believed")
+	}
+}
+
+// What takes a tightening away is said: at the start and after a run.
+func TestPlace_SaysWhatBecameOfTheFile(t *testing.T) {
+	t.Parallel()
+	p := place(t)
+	path := filepath.Join(p.Dir, settings.ProjectFile)
+	write(t, filepath.Join(p.Dir, ".git", "HEAD"), "")
+	none := p.Look()
+	write(t, path, "net: {deny: [d.test]}\n")
+	first := p.Look()
+	if err := p.Trust().Give(path, []byte("net: {deny: [d.test]}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if f := load(t, p); len(f.Doubts) != 0 || p.Look().Since(first) != "" {
+		t.Errorf("nothing happened: %q", f.Doubts)
+	}
+	below := p
+	below.Dir = filepath.Join(p.Dir, "sub")
+	write(t, filepath.Join(below.Dir, "x"), "")
+	inherited := below.Look()
+	write(t, path, "net: {deny: []}\n")
+	changed := p.Look()
+	expect := func(what, got, want string) {
+		t.Helper()
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	doubt := func(p settings.Place) string { return strings.Join(load(t, p).Doubts, " ") }
+	expect("made", first.Since(none), "was made")
+	expect("changed", changed.Since(first), "was changed")
+	expect("changed, at the start", doubt(p), "not as it was")
+	write(t, filepath.Join(below.Dir, ".git", "HEAD"), "")
+	expect("a repository between", below.Look().Since(inherited), "was deleted")
+	expect("a repository between, at the start", doubt(below), "passed over")
+	write(t, filepath.Join(below.Dir, settings.ProjectFile), "")
+	expect("a nearer one", below.Look().Since(inherited), "in place of")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	expect("deleted", p.Look().Since(changed), "was deleted")
+	expect("deleted, at the start", doubt(p), "is gone")
+	if got, err := p.Forget(); err != nil || got != path {
+		t.Errorf("forget: %q, %v", got, err)
+	}
+	expect("forgotten", doubt(p), "")
+	if _, err := p.Forget(); err == nil {
+		t.Error("forgotten twice")
 	}
 }

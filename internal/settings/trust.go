@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/bailey-dev/bailey"
 )
@@ -50,6 +51,9 @@ func (t Trust) Last(path string) ([]byte, error) {
 }
 
 func (t Trust) last(path string) (*trusted, error) {
+	if fi, err := os.Stat(t.Dir); err == nil && !ownAlone(fi) {
+		return nil, bailey.NewError(bailey.Unavailable, "others can write what is trusted, in "+t.Dir, "make it yours and nobody else's to write: chmod 700 "+t.Dir)
+	}
 	data, err := os.ReadFile(t.record(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -62,6 +66,12 @@ func (t Trust) last(path string) (*trusted, error) {
 		return nil, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the record of trust %s cannot be read", t.record(path)), "remove it")
 	}
 	return &was, nil
+}
+
+// ownAlone reports whether nobody but the caller and root can write a folder.
+func ownAlone(fi fs.FileInfo) bool {
+	stat, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && fi.Mode().Perm()&0o022 == 0 && (int(stat.Uid) == os.Getuid() || stat.Uid == 0)
 }
 
 // Give trusts a file as it is.

@@ -2,10 +2,12 @@ package run
 
 import (
 	"io"
+	"os"
 	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/workspace"
@@ -13,6 +15,18 @@ import (
 
 // FollowEvents is followEvents.
 func FollowEvents(r io.Reader, sink func(bailey.Event)) { followEvents(r, sink) }
+
+// StartProxy starts a proxy, and returns why it cannot be told its settings.
+func StartProxy(s gate.Settings, uid int) error {
+	p, err := startProxy(s, uid, func(bailey.Event) {})
+	if err == nil {
+		p.finish()
+	}
+	return err
+}
+
+// Hand is hand.
+func Hand(to *os.File, s gate.Settings, patience time.Duration) error { return hand(to, s, patience) }
 
 // NetEvents hands events to a run as its proxy does, and returns how many
 // refusals it noted.

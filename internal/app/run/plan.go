@@ -18,6 +18,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/sandbox"
+	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/wire"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -29,6 +30,8 @@ type plan struct {
 	guard     workspace.Guard
 	spec      sandbox.Spec
 	policy    policy.Policy
+	place     settings.Place
+	seen      settings.Seen // the project's policy file at the start
 	quiet     []string // hosts whose refusal is not worth a line
 	exec      wire.Exec
 	tty       bool
@@ -52,6 +55,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	seen := h.Place(ws.Path).Look()
 	holds, said, err := buildPolicy(h, r, ws.Path, preset.Allow)
 	if err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: h.Place(ws.Path), seen: seen, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.

@@ -69,7 +69,7 @@ func rulesLine(list []policy.Rule) string {
 	const most = 6
 	var rules []string
 	for _, r := range list[:min(len(list), most)] {
-		rules = append(rules, r.Text())
+		rules = append(rules, r.Brief())
 	}
 	if len(list) > most {
 		rules = append(rules, fmt.Sprintf("and %d more", len(list)-most))
@@ -156,6 +156,9 @@ func (u *running) files() {
 		u.warn(fmt.Sprintf("not all of the workspace was looked through for new git folders: it took more than %v, or a folder could not be read", scanBudget))
 	}
 	u.reportRuns(workspace.HostRun(u.plan.guard, u.started))
+	if changed := u.plan.place.Look().Since(u.plan.seen); changed != "" {
+		u.warn("policy: " + changed)
+	}
 }
 
 // warn says that something works less well than it could.

@@ -35,7 +35,8 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 	if err != nil {
 		return nil, fmt.Errorf("make settings pipe: %w", err)
 	}
-	defer settings.Close()
+	defer settings.Close() // twice does no harm
+	defer settingsIn.Close()
 	eventsOut, events, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make event pipe: %w", err)
@@ -61,8 +62,29 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 		return nil, fmt.Errorf("start proxy: %w", err)
 	}
 	go p.follow(eventsOut, sink)
-	err = json.NewEncoder(settingsIn).Encode(s)
-	return p, errors.Join(err, settingsIn.Close())
+	_ = settings.Close() // or a write would wait for ever for a proxy that has ended
+	_ = events.Close()
+	if err := hand(settingsIn, s, settingsPatience); err != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.Sandbox.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// settingsPatience is how long a proxy may take to read what it is told.
+const settingsPatience = 10 * time.Second
+
+// hand tells a proxy its settings.
+func hand(to *os.File, s gate.Settings, patience time.Duration) error {
+	err := to.SetWriteDeadline(time.Now().Add(patience))
+	if err == nil {
+		err = json.NewEncoder(to).Encode(s)
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return fmt.Errorf("hand the proxy its settings: %w", err)
+	}
+	return nil
 }
 
 // startTied starts a child that the kernel kills when this process dies. The
