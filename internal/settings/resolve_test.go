@@ -373,12 +373,20 @@ func TestDiff(t *testing.T) {
 func TestLoad_RefusesLinksIntoTheWorkspace(t *testing.T) {
 	t.Parallel()
 	for what, link := range map[string]func(p settings.Place) (from, to string){
-		"the file":  func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "cfg.yaml") },
-		"missing":   func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "no.yaml") },
-		"a folder":  func(p settings.Place) (string, string) { return p.ConfigDir, p.Dir },
-		"trust":     func(p settings.Place) (string, string) { return filepath.Join(p.DataDir, "trust"), p.Dir },
-		"by a link": func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "out", "cfg.yaml") },
-		"relative":  func(p settings.Place) (string, string) { return filepath.Join(p.ConfigDir, "config.yaml"), "../x/../project/cfg.yaml" },
+		"the file": func(p settings.Place) (string, string) {
+			return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "cfg.yaml")
+		},
+		"missing": func(p settings.Place) (string, string) {
+			return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "no.yaml")
+		},
+		"a folder": func(p settings.Place) (string, string) { return p.ConfigDir, p.Dir },
+		"trust":    func(p settings.Place) (string, string) { return filepath.Join(p.DataDir, "trust"), p.Dir },
+		"by a link": func(p settings.Place) (string, string) {
+			return filepath.Join(p.ConfigDir, "config.yaml"), filepath.Join(p.Dir, "out", "cfg.yaml")
+		},
+		"relative": func(p settings.Place) (string, string) {
+			return filepath.Join(p.ConfigDir, "config.yaml"), "../x/../project/cfg.yaml"
+		},
 	} {
 		p := place(t)
 		write(t, filepath.Join(p.Dir, "cfg.yaml"), "net: {mode: full}")

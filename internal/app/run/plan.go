@@ -32,7 +32,7 @@ type plan struct {
 	policy    policy.Policy
 	place     settings.Place
 	seen      settings.Seen // the project's policy file at the start
-	quiet     []string // hosts whose refusal is not worth a line
+	quiet     []string      // hosts whose refusal is not worth a line
 	exec      wire.Exec
 	tty       bool
 	files     []wire.File // for the command's home
