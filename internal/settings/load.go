@@ -110,7 +110,7 @@ func (p Place) ReadProject() (*File, error) {
 func (p Place) find() (path string, data []byte, err error) {
 	for _, dir := range folders(p.Dir) {
 		path := filepath.Join(dir, ProjectFile)
-		if data, err := readProjectIn(dir); err != nil || data != nil {
+		if data, err := p.readProjectIn(dir); err != nil || data != nil {
 			return path, data, err
 		}
 	}
@@ -133,8 +133,8 @@ func folders(dir string) []string {
 
 // readProjectIn reads the file of one folder; nil is none. Whoever wrote it may
 // have been hostile: no link is followed, and nothing that is no plain file is
-// opened.
-func readProjectIn(dir string) ([]byte, error) {
+// opened. Above the folder that is worked in, one of another user's is none.
+func (p Place) readProjectIn(dir string) ([]byte, error) {
 	path := filepath.Join(dir, ProjectFile)
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -145,6 +145,13 @@ func readProjectIn(dir string) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	defer func() { _ = d.Close() }()
+	foreign, err := ofStranger(d)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if foreign && dir != p.Dir {
+		return nil, nil
+	}
 	data, _, err := beneath.ReadFile(d, ProjectFile, MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -156,6 +163,19 @@ func readProjectIn(dir string) ([]byte, error) {
 		data = []byte{} // nil is no file
 	}
 	return data, nil
+}
+
+// ofStranger reports whether the project's file of a folder is neither the
+// caller's nor root's. None is nobody's.
+func ofStranger(dir *os.File) (bool, error) {
+	file, err := beneath.Lstat(dir, ProjectFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", ProjectFile, err)
+	}
+	return file.UID != os.Getuid() && file.UID != 0, nil
 }
 
 func readBounded(f *os.File) ([]byte, error) {

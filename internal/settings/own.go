@@ -96,7 +96,7 @@ func (p Place) doubts() ([]string, error) {
 		if was == nil {
 			continue
 		}
-		switch now, err := readProjectIn(dir); {
+		switch now, err := p.readProjectIn(dir); {
 		case err != nil || now == nil:
 			out = append(out, path+" was trusted and is gone: what it denied is denied no more (bailey policy trust --revoke forgets it)")
 		case path != here:

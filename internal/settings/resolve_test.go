@@ -480,3 +480,30 @@ func TestPlace_SaysWhatBecameOfTheFile(t *testing.T) {
 		t.Error("forgotten twice")
 	}
 }
+
+// Above the folder that is worked in, a file of another user's says nothing.
+func TestLoad_FilesOfOthersAbove(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	p := place(t)
+	path := filepath.Join(p.Dir, settings.ProjectFile)
+	write(t, path, "net: {deny: [d.test]}\n")
+	write(t, filepath.Join(p.Dir, ".git", "HEAD"), "")
+	below := p
+	below.Dir = filepath.Join(p.Dir, "sub")
+	write(t, filepath.Join(below.Dir, "x"), "")
+	if load(t, below).Project == nil {
+		t.Error("the caller's own is not read")
+	}
+	if err := os.Chown(path, 4321, 4321); err != nil {
+		t.Fatal(err)
+	}
+	if f := load(t, below); f.Project != nil {
+		t.Errorf("another user's: %s", f.Project.Path)
+	}
+	if load(t, p).Project == nil {
+		t.Error("in the folder itself it is not read")
+	}
+}
