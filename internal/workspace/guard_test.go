@@ -363,6 +363,20 @@ func TestHostRun_NamesWhatTheUsersToolsWouldRun(t *testing.T) {
 	}
 }
 
+// A policy file in a folder below has a word in what runs there later.
+func TestHostRun_NamesPolicyFiles(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, yard(t))
+	write(t, filepath.Join(dir, "old", "bailey.yaml"), "net: {}")
+	w := open(t, dir)
+	since := start(t, dir)
+	write(t, filepath.Join(dir, "sub", "bailey.yaml"), "net: {}")
+	want := []string{"sub/bailey.yaml: is a policy that bailey reads in its folder: changed during the run"}
+	if diff := cmp.Diff(want, say(workspace.HostRun(w.Guard, since), dir)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestHeld_FindsAMovedGitFolder: a folder above a nested repository can be
 // renamed by the sandbox, and another be made in its place.
 func TestHeld_FindsAMovedGitFolder(t *testing.T) {

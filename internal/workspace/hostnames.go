@@ -31,7 +31,15 @@ type hostName struct {
 	pattern bool
 }
 
-func (hostName) what() string { return "runs on the host: changed during the run" }
+func (n hostName) what() string {
+	if n.name == policyFile { // it runs nothing, and says what the next sandbox there may do
+		return "is a policy that bailey reads in its folder: changed during the run"
+	}
+	return "runs on the host: changed during the run"
+}
+
+// policyFile is a project's policy, as internal/settings looks for it.
+const policyFile = "bailey.yaml"
 
 // hostNames lists what is looked for: at the top of a workspace, and in the
 // folders below it.
@@ -46,7 +54,7 @@ func hostNames() []hostName {
 			.dir-locals.el .dir-locals-2.el .editorconfig .sublime-project *.sublime-project .gdbinit .lldbinit .gdbinit.py`},
 		{byAgent, `.claude .codex .cursor .cursorrules .cursorignore .gemini .opencode opencode.json opencode.jsonc .mcp.json mcp.json CLAUDE.md CLAUDE.local.md
 			AGENTS.md AGENT.md AGENTS.override.md GEMINI.md .aider.conf.yml .aider* .clinerules .roo .roomodes .kilocode .windsurf .windsurfrules .continue .junie
-			.goosehints .amazonq .kiro .github/copilot-instructions.md .github/instructions .github/prompts`},
+			.goosehints .amazonq .kiro ` + policyFile + ` .github/copilot-instructions.md .github/instructions .github/prompts`},
 		{byBuild, `Makefile makefile GNUmakefile *.mk justfile Justfile .justfile Taskfile.y*ml Taskfile.dist.y*ml taskfile.y*ml CMakeLists.txt CMakePresets.json
 			CMakeUserPresets.json configure configure.ac autogen.sh meson.build Rakefile rakefile Gemfile *.gemspec build.gradle build.gradle.kts settings.gradle
 			settings.gradle.kts init.gradle gradlew gradlew.bat gradle.properties gradle/wrapper mvnw mvnw.cmd .mvn pom.xml build.xml build.sbt project/plugins.sbt
