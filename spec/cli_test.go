@@ -72,7 +72,7 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 			{"--inodes 0", []string{"--inodes"}},
 			{"--timeout 30", []string{"--timeout", "30m"}},
 			{"--timeout=-1s", []string{"--timeout"}},
-			{"--net bogus", []string{"--net", "none, allow or open"}},
+			{"--net bogus", []string{"--net", "none, allow, open or full"}},
 			{"--net allow", []string{"allow", "--allow example.com"}},
 			{"--net none --allow example.com", []string{"--net none", "--allow"}},
 			{"--allow 1.2.3.4.5", []string{"--allow", "1.2.3.4.5"}},

@@ -168,7 +168,7 @@ func commandBlocks(file, text string) (blocks [][]pageCommand, problems []string
 			inside = false
 			problems = append(problems, judgeBlock(fmt.Sprintf("%s:%d", file, i+1), language, body.String(), block)...)
 			if language == "yaml" { // a policy file
-				block = []pageCommand{{file, i + 1, "bailey policy check /dev/stdin <<'END'\n" + body.String() + "END"}}
+				block = []pageCommand{{file, i + 1, "cat >policy.yaml <<'END'\n" + body.String() + "END\nbailey policy check policy.yaml"}}
 			}
 			if len(block) > 0 && (language == "sh" || language == "" || language == "yaml") {
 				blocks = append(blocks, block)
@@ -225,7 +225,7 @@ func TestDocumentationCommandsHarness(t *testing.T) {
 			t.Errorf("%q: problems %q, want one", bad, problems)
 		}
 	}
-	if blocks, problems := commandBlocks("p", "```yaml\nnet:\n  mode: none\n```\n"); len(problems) > 0 || len(blocks) != 1 || tried(blocks[0][0].text) != "bailey policy check /dev/stdin <<'END'\nnet:\n  mode: none\nEND" {
+	if blocks, problems := commandBlocks("p", "```yaml\nnet:\n  mode: none\n```\n"); len(problems) > 0 || len(blocks) != 1 || tried(blocks[0][0].text) != "cat >policy.yaml <<'END'\nnet:\n  mode: none\nEND\nbailey policy check policy.yaml" {
 		t.Errorf("a policy file: blocks %+v, problems %q", blocks, problems)
 	}
 	for line, want := range map[string]string{

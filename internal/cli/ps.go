@@ -75,7 +75,7 @@ func psRows(infos []control.Info) []psRow {
 			continue
 		}
 		rows = append(rows, psRow{
-			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: i.DNS.String(), Runtime: i.Runtime,
+			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
 		})
 	}
@@ -97,4 +97,12 @@ func printJSON(w io.Writer, v any) error {
 	}
 	_, err = fmt.Fprintf(w, "%s\n", terminal.SanitizeJSON(b))
 	return err
+}
+
+// openDNS is empty for the usual mode, which a list need not name.
+func openDNS(m bailey.DNSMode) string {
+	if m == bailey.DNSOpen {
+		return m.String()
+	}
+	return ""
 }
