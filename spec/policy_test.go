@@ -248,9 +248,9 @@ func TestEGR15_WeakerModesAreNamed(t *testing.T) {
 			header, net, dns string
 			column           string
 		}{
-			{[]string{"--net", "full"}, "network: full: any public or private address", "full", "rules", "full"},
+			{[]string{"--net", "full"}, "network: full: any public or private address", "full", "", "full"},
 			{[]string{"--allow", "allow.test", "--dns", "open"}, "network: allow.test; dns open: any name is looked up", "allow", "open", "allow+dns-open"},
-			{[]string{"--allow", "allow.test"}, "network: allow.test\n", "allow", "rules", "allow"}, // the twin
+			{[]string{"--allow", "allow.test"}, "network: allow.test\n", "allow", "", "allow"}, // the twin
 		} {
 			box := y.Start(t, append(append([]string{"run", "--name", "named"}, c.flags...), "--", "sh", "-c", "echo ready; read line")...)
 			box.Await(t, "ready")

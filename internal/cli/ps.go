@@ -19,7 +19,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, dns, runtime, started, workspace, command (cut at 4 KiB) and status. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, and dns where that is open. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
