@@ -1,0 +1,205 @@
+package spec_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const attacksFile = "../docs/attacks.md"
+
+// attackCases is the fixed list of cases: for each part of docs/attacks.md
+// those that need a row. A case is never dropped; a new one gets a new number.
+var attackCases = []struct{ part, ids string }{
+	{"Which host is meant", ""},
+	{"Matching", ""},
+	{"Addresses", ""},
+	{"DNS", ""},
+	{"Packets, sockets, kernel", ""},
+	{"HTTP", ""},
+	{"Tunnels and the life of a policy", ""},
+	{"Resources", ""},
+}
+
+// attackRow is one row of docs/attacks.md, and the part that it stands in.
+type attackRow struct{ part, id, tried, tests, result string }
+
+// TestAttackTable holds docs/attacks.md, the list of cases and the tests to
+// each other.
+func TestAttackTable(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(attacksFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := readTestNames("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, problems := readAttacks(string(page))
+	for _, p := range append(problems, checkAttacks(rows, tests)...) {
+		t.Error(p)
+	}
+}
+
+// readAttacks returns the rows of the page, and what is wrong with their form.
+func readAttacks(page string) (rows []attackRow, problems []string) {
+	_, rest, ok := strings.Cut(page, "<!-- attacks:begin -->")
+	text, _, ok2 := strings.Cut(rest, "<!-- attacks:end -->")
+	if !ok || !ok2 {
+		return nil, []string{"the marks attacks:begin and attacks:end are missing"}
+	}
+	part := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if head, ok := strings.CutPrefix(line, "## "); ok {
+			part = head
+		}
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| case |") || strings.HasPrefix(line, "|---") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if len(cells) != 4 {
+			problems = append(problems, fmt.Sprintf("row %q has %d cells, want 4", line, len(cells)))
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, attackRow{part, cells[0], cells[1], cells[2], cells[3]})
+	}
+	return rows, problems
+}
+
+// testNames are the test functions of a tree, each with the cases that the
+// string literals of its files name.
+type testNames map[string]map[string]bool
+
+var caseID = regexp.MustCompile(`\bA[0-9]{3}[a-z]?\b`)
+
+func readTestNames(root string) (testNames, error) {
+	names := testNames{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			names.add(file)
+		}
+		return err
+	})
+	return names, err
+}
+
+// add notes the tests of one file.
+func (n testNames) add(file *ast.File) {
+	cases := map[string]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if e, ok := node.(ast.Expr); ok {
+			for _, id := range caseID.FindAllString(stringOf(e), -1) {
+				cases[id] = true
+			}
+		}
+		return true
+	})
+	for _, t := range testsOf(file) {
+		if n[t.name] == nil {
+			n[t.name] = map[string]bool{}
+		}
+		for id := range cases {
+			n[t.name][id] = true
+		}
+	}
+}
+
+// checkAttacks returns every disagreement between rows, cases and tests.
+func checkAttacks(rows []attackRow, tests testNames) []string {
+	var problems []string
+	seen := map[string]string{}
+	for _, r := range rows {
+		if seen[r.id] != "" {
+			problems = append(problems, r.id+": two rows")
+		}
+		seen[r.id] = r.part
+		problems = append(problems, checkAttack(r, tests)...)
+	}
+	for _, part := range attackCases {
+		for id := range strings.FieldsSeq(part.ids) {
+			if seen[id] != part.part {
+				problems = append(problems, fmt.Sprintf("%s: no row under %q", id, part.part))
+			}
+		}
+	}
+	return problems
+}
+
+func checkAttack(r attackRow, tests testNames) []string {
+	if caseID.FindString(r.id) != r.id || r.tried == "" || r.result == "" {
+		return []string{fmt.Sprintf("%s: a row is a case, what is tried, tests and the result", r.id)}
+	}
+	named := namedTests(r.tests)
+	if len(named) == 0 {
+		if r.tests == "none" && strings.Contains(r.result, "because ") {
+			return nil
+		}
+		return []string{r.id + `: names no test; one that has none says "none", and why ("because …")`}
+	}
+	var problems []string
+	for _, name := range named {
+		switch cases, ok := tests[name]; {
+		case !ok:
+			problems = append(problems, fmt.Sprintf("%s: there is no %s", r.id, name))
+		case !cases[r.id]:
+			problems = append(problems, fmt.Sprintf("%s: no name in the file of %s says the case", r.id, name))
+		}
+	}
+	return problems
+}
+
+// TestAttackTableFindsFaults is the twin of TestAttackTable.
+func TestAttackTableFindsFaults(t *testing.T) {
+	t.Parallel()
+	page := func(rows ...string) string {
+		return "<!-- attacks:begin -->\n## DNS\n| case | what is tried | test | result |\n|---|---|---|---|\n" + strings.Join(rows, "\n") + "\n<!-- attacks:end -->"
+	}
+	tests := testNames{"TestX": {"A001": true}}
+	for name, c := range map[string]struct {
+		page string
+		want string
+	}{
+		"good":            {page(`| A001 | x | ` + "`TestX`" + ` | refused |`, `| A002 | x | none | because it cannot be |`), ""},
+		"no marks":        {"", "marks"},
+		"cells":           {page("| A001 | x |"), "cells"},
+		"no such test":    {page("| A001 | x | `TestY` | refused |"), "there is no TestY"},
+		"case not said":   {page("| A002 | x | `TestX` | refused |"), "says the case"},
+		"no test, no why": {page("| A002 | x | none | refused |"), "names no test"},
+		"twice":           {page("| A001 | x | `TestX` | y |", "| A001 | x | `TestX` | y |"), "two rows"},
+		"no case":         {page("| B001 | x | `TestX` | y |"), "a row is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows, problems := readAttacks(c.page)
+			problems = slices.DeleteFunc(append(problems, checkAttacks(rows, tests)...), func(p string) bool {
+				return strings.Contains(p, "no row under") // the fixed list has its own twin: any empty page
+			})
+			if all := strings.Join(problems, "\n"); (all == "") != (c.want == "") || !strings.Contains(all, c.want) {
+				t.Errorf("found %q, want %q", all, c.want)
+			}
+		})
+	}
+}
