@@ -277,9 +277,32 @@ func (c *policyTestCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, e, err := a.holds(string(c.Policy))
+	r, err := a.answer(ask, string(c.Policy))
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, r)
+	}
+	_, err = fmt.Fprintln(a.stdout, terminal.Sanitize(r.line()))
+	return err
+}
+
+// line is the answer for a person.
+func (r testReport) line() string {
+	line := fmt.Sprintf("%s %s:%d (%s): %s", r.Verdict, bracketed(r.Host), r.Port, r.Reason, r.Detail)
+	if r.From != "" {
+		line += " [" + r.From + "]"
+	}
+	return line
+}
+
+// answer answers a question by what holds here, or by a file alone. Where
+// nothing would start by it, it says so.
+func (a *app) answer(ask policy.Request, file string) (testReport, error) {
+	_, e, err := a.holds(file)
+	if err != nil {
+		return testReport{}, err
 	}
 	refused := refusal(e)
 	if refused != "" {
@@ -290,9 +313,16 @@ func (c *policyTestCommand) Run(a *app) error {
 		_, _ = fmt.Fprintf(a.stderr, "note: %sbailey run does not start: %s\n", without, terminal.Sanitize(refused))
 	}
 	d := outOfReach(ask, policy.Decide(e.Policy(), ask))
+	r := reportOf(ask, d, e.Mode.Value)
+	r.From, r.Refused = decider(e, ask, d), refused
+	return r, nil
+}
+
+// reportOf is the published form of a decision about a question.
+func reportOf(ask policy.Request, d bailey.Decision, mode bailey.NetMode) testReport {
 	r := testReport{
-		Verdict: d.Verdict.String(), Rule: d.Rule, Reason: d.Reason, Detail: d.Detail, From: decider(e, ask, d),
-		Host: ask.Host, Port: ask.Port, Method: c.Method, Path: c.Path, Refused: refused,
+		Verdict: d.Verdict.String(), Rule: d.Rule, Reason: d.Reason, Detail: d.Detail,
+		Host: ask.Host, Port: ask.Port, Method: ask.Method, Path: ask.Path,
 	}
 	if ask.Host == "" {
 		r.Host = ask.Addr.String()
@@ -300,18 +330,10 @@ func (c *policyTestCommand) Run(a *app) error {
 	if d.Verdict == bailey.Allow {
 		r.Reason, r.Detail = policy.ReasonAllowedByRule, fmt.Sprintf("the rule %s allows it", d.Rule)
 		if d.Rule == "" {
-			r.Reason, r.Detail = policy.ReasonAllowedByMode, fmt.Sprintf("mode %s allows it", e.Mode.Value)
+			r.Reason, r.Detail = policy.ReasonAllowedByMode, fmt.Sprintf("mode %s allows it", mode)
 		}
 	}
-	if c.JSON {
-		return printJSON(a.stdout, r)
-	}
-	line := fmt.Sprintf("%s %s:%d (%s): %s", r.Verdict, bracketed(r.Host), r.Port, r.Reason, r.Detail)
-	if r.From != "" {
-		line += " [" + r.From + "]"
-	}
-	_, err = fmt.Fprintln(a.stdout, terminal.Sanitize(line))
-	return err
+	return r
 }
 
 // outOfReach refuses what the rules would allow and no connection comes to.
@@ -340,45 +362,53 @@ func bracketed(host string) string {
 
 // request reads the question.
 func (c *policyTestCommand) request() (policy.Request, error) {
-	ask := policy.Request{Protocol: policy.ProtocolTLS, Host: c.Host, Port: 443, Method: c.Method, Path: c.Path}
 	if !strings.HasPrefix(c.Path, "/") {
-		return ask, bailey.NewError(bailey.Invalid, fmt.Sprintf("--path: %q does not begin with a slash", c.Path), "write --path /v1/models")
+		return policy.Request{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("--path: %q does not begin with a slash", c.Path), "write --path /v1/models")
 	}
 	if strings.Contains(c.Host, "/") {
-		return ask, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", c.Host), "write the host alone, such as example.com:443, and the path with --path")
+		return policy.Request{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", c.Host), "write the host alone, such as example.com:443, and the path with --path")
 	}
 	if err := policy.CheckMethod(c.Method); err != nil {
-		return ask, bailey.WrapError(bailey.Invalid, "--method", err, "write it in capitals, such as POST")
+		return policy.Request{}, bailey.WrapError(bailey.Invalid, "--method", err, "write it in capitals, such as POST")
 	}
-	if addr, err := netip.ParseAddr(c.Host); err == nil {
+	ask, _, err := question(c.Host)
+	ask.Method, ask.Path = c.Method, c.Path
+	return ask, err
+}
+
+// question reads HOST or HOST:PORT as a connection that is asked about: to 443
+// where no port is written, which it reports.
+func question(text string) (ask policy.Request, written bool, err error) {
+	ask = policy.Request{Protocol: policy.ProtocolTLS, Host: text, Port: 443}
+	if addr, err := netip.ParseAddr(text); err == nil {
 		ask.Host, ask.Addr = "", addr
-		return ask, nil
+		return ask, false, nil
 	}
-	host, port, found := c.Host, "", false
-	if i := strings.LastIndexByte(c.Host, ':'); i >= 0 && !strings.HasSuffix(c.Host, "]") {
-		host, port, found = c.Host[:i], c.Host[i+1:], true
+	host, port, found := text, "", false
+	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
+		host, port, found = text[:i], text[i+1:], true
 	}
 	if found {
 		n, err := policy.CheckPort(port)
 		if err != nil {
-			return ask, err
+			return ask, false, err
 		}
 		ask.Port = n
 	}
 	ask.Host = host
 	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		ask.Host, ask.Addr = "", addr
-		return ask, nil
+		return ask, found, nil
 	}
 	name, err := policy.OperatorName(host)
 	if err != nil {
-		return ask, bailey.WrapError(bailey.Invalid, fmt.Sprintf("%q", c.Host), err, "write a host such as example.com, or example.com:8443")
+		return ask, false, bailey.WrapError(bailey.Invalid, fmt.Sprintf("%q", text), err, "write a host such as example.com, or example.com:8443")
 	}
 	ask.Host = name
 	if ask.Port == 80 {
 		ask.Protocol = policy.ProtocolHTTP
 	}
-	return ask, nil
+	return ask, found, nil
 }
 
 // decider finds where the rule that decided comes from.

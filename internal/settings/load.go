@@ -31,6 +31,9 @@ type Place struct {
 // Trust is the record of trust at this place.
 func (p Place) Trust() Trust { return Trust{filepath.Join(p.DataDir, "trust")} }
 
+// UserFile is where the user's own file is, if there is one.
+func (p Place) UserFile() string { return filepath.Join(p.ConfigDir, userFile) }
+
 // Files are the policy files that there are. Nil: there is none.
 type Files struct {
 	User    *File
@@ -50,7 +53,7 @@ func Load(p Place) (Files, error) {
 	if out.Doubts, err = p.doubts(); err != nil {
 		return out, err
 	}
-	if out.User, err = readUser(filepath.Join(p.ConfigDir, userFile)); err != nil {
+	if out.User, err = readUser(p.UserFile()); err != nil {
 		return out, err
 	}
 	if out.Project, err = p.ReadProject(); err != nil || out.Project == nil {

@@ -2,6 +2,8 @@ package settings
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/bailey-dev/bailey/internal/mirror"
 )
@@ -83,4 +85,16 @@ func (a statements) without(b statements) []string {
 		}
 	}
 	return out
+}
+
+// AllowLine returns what a policy file says, in one line, to allow some hosts,
+// each as --allow takes it.
+func AllowLine(hosts ...string) string {
+	quoted := make([]string, len(hosts))
+	for i, h := range hosts {
+		if quoted[i] = h; strings.HasPrefix(h, "*") || strings.Contains(h, "[") {
+			quoted[i] = strconv.Quote(h)
+		}
+	}
+	return "net: {allow: [" + strings.Join(quoted, ", ") + "]}"
 }

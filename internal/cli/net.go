@@ -1,0 +1,6 @@
+package cli
+
+// netCommand is the group of commands about the decisions of the network.
+type netCommand struct {
+	Why netWhyCommand `cmd:"" help:"Say what would be decided about a host, and what would allow it."`
+}
