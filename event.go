@@ -12,6 +12,7 @@ const (
 	EventSandboxExited   EventType = "sandbox.exited"
 	EventLimitReached    EventType = "limit.reached"
 	EventNetDecision     EventType = "net.decision"
+	EventNetOpen         EventType = "net.open"      // an allowed connection that goes on; its net.decision comes at its end
 	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
 	EventFileReverted    EventType = "file.reverted" // the host's was set right after the run
 	EventFileOpen        EventType = "file.open"     // it was not set right, or not looked at
@@ -37,15 +38,19 @@ type Event struct {
 	Host     string `json:"host,omitempty"`     // as normalised
 	Port     uint16 `json:"port,omitempty"`
 	Address  string `json:"address,omitempty"`  // dialled, or asked for if denied
-	Method   string `json:"method,omitempty"`   // of a plain HTTP request
+	Method   string `json:"method,omitempty"`   // of an HTTP request
 	Verdict  string `json:"verdict,omitempty"`  // allow or deny
 	Rule     string `json:"rule,omitempty"`     // as written
 	Reason   string `json:"reason,omitempty"`   // one word
 	BytesIn  int64  `json:"bytes_in,omitempty"` // upstream to sandbox
 	BytesOut int64  `json:"bytes_out,omitempty"`
 
+	DurationMS int64  `json:"duration_ms,omitempty"` // of the connection
+	Program    string `json:"program,omitempty"`     // what the sandbox says that it is
+	Connection uint64 `json:"connection,omitempty"`  // its number in the run, from 1
+
 	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
-	Path     string `json:"path,omitempty"`
+	Path     string `json:"path,omitempty"`  // of a file; of an HTTP request where rules judge it, without the query
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	Message  string `json:"message,omitempty"` // one sentence for a person

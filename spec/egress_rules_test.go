@@ -285,7 +285,11 @@ func TestEGR11_DecisionsAreEvents(t *testing.T) {
 			if ev.Verdict == "allow" && ev.Protocol != "dns" && (ev.BytesIn == 0 || ev.BytesOut == 0) {
 				t.Errorf("allowed without its bytes: %+v", ev)
 			}
+			if ev.Protocol != "dns" && ev.Connection == 0 {
+				t.Errorf("a connection without a number: %+v", ev)
+			}
 			got[i].Time, got[i].Type, got[i].Sandbox, got[i].Message, got[i].BytesIn, got[i].BytesOut = time.Time{}, "", "", "", 0, 0
+			got[i].DurationMS, got[i].Connection = 0, 0
 		}
 		byText := cmpopts.SortSlices(func(a, b bailey.Event) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 		if diff := cmp.Diff(events, got, byText); diff != "" {

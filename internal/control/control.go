@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,15 +34,39 @@ const (
 	Status Op = "status" // answered with one Info
 	Stop   Op = "stop"   // answered with one Info when the end has begun
 	Exec   Op = "exec"   // after an empty answer the connection carries a session
+	Events Op = "events" // after an empty answer the connection carries records of decisions, one a line
+	Why    Op = "why"    // a Question is answered with one Answer
 )
 
 type request struct {
-	Op Op `json:"op"`
+	Op       Op        `json:"op"`
+	Question *Question `json:"question,omitempty"` // of Why
 }
 
 type answer struct {
-	Info  *Info  `json:"info,omitempty"`
-	Error string `json:"error,omitempty"`
+	Info   *Info   `json:"info,omitempty"`
+	Answer *Answer `json:"answer,omitempty"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// Question asks what would be decided about a connection: to a name, or to an
+// address where that is empty.
+type Question struct {
+	Protocol string     `json:"protocol"`
+	Host     string     `json:"host"`
+	Addr     netip.Addr `json:"addr,omitzero"`
+	Port     uint16     `json:"port"`
+	Method   string     `json:"method"`
+	Path     string     `json:"path"`
+}
+
+// Answer is the decision, and the mode by which it holds.
+type Answer struct {
+	Verdict string         `json:"verdict"`
+	Rule    string         `json:"rule"`
+	Reason  string         `json:"reason"`
+	Detail  string         `json:"detail"`
+	Mode    bailey.NetMode `json:"mode"`
 }
 
 // Info is what `bailey ps` shows of one sandbox.
@@ -68,7 +93,9 @@ const NotAnswering = "not answering"
 type Handler interface {
 	Info() Info
 	Stop()
-	Exec(conn net.Conn) // returns when the connection is done with
+	Exec(conn net.Conn)   // returns when the connection is done with
+	Events(conn net.Conn) // likewise
+	Why(q Question) Answer
 }
 
 // Server answers for one sandbox.
@@ -154,6 +181,17 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 		if reply(c, answer{}) == nil {
 			h.Exec(c)
 		}
+	case Events:
+		if reply(c, answer{}) == nil {
+			h.Events(c)
+		}
+	case Why:
+		if req.Question == nil {
+			_ = reply(c, answer{Error: "no question"})
+			return
+		}
+		a := h.Why(*req.Question)
+		_ = reply(c, answer{Answer: &a})
 	default:
 		_ = reply(c, answer{Error: fmt.Sprintf("unknown operation %q", req.Op)})
 	}
@@ -213,26 +251,48 @@ func reply(c net.Conn, a answer) error {
 func (s *Server) Close() error { return s.listener.Close() }
 
 // Ask sends one operation to the named sandbox and returns its answer. For
-// Exec the connection is returned open, ready for the session. A holder that
-// does not answer in time is an error and an Info with the status NotAnswering;
-// it does nothing of what it was asked when it goes on.
+// Exec and Events the connection is returned open, ready for what follows. A
+// holder that does not answer in time is an error and an Info with the status
+// NotAnswering; it does nothing of what it was asked when it goes on.
 func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
+	a, c, err := put(ctx, dir, name, request{Op: op})
+	var info Info
+	if a.Info != nil {
+		info = *a.Info
+	}
+	return info, c, err
+}
+
+// AskWhy asks the named sandbox what would be decided about a connection.
+func AskWhy(ctx context.Context, dir, name string, q Question) (Answer, error) {
+	a, _, err := put(ctx, dir, name, request{Op: Why, Question: &q})
+	if err == nil && a.Answer == nil {
+		err = fmt.Errorf("ask sandbox %s: no answer", name)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return *a.Answer, nil
+}
+
+// put puts a request to the named sandbox.
+func put(ctx context.Context, dir, name string, r request) (answer, net.Conn, error) {
 	if !bailey.ValidSandboxName(name) { // a path to another folder, say
-		return Info{}, nil, notRunning(name)
+		return answer{}, nil, notRunning(name)
 	}
 	c, err := dial(ctx, Path(dir, name))
 	if isGone(err) {
-		return Info{}, nil, notRunning(name)
+		return answer{}, nil, notRunning(name)
 	}
 	if isSilent(err) {
 		return silent(name, 0)
 	}
 	if err != nil {
-		return Info{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q cannot be reached", name), err, "")
+		return answer{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q cannot be reached", name), err, "")
 	}
 	pid, _ := peer.PID(c) // or 0
-	a, err := ask(c, op)
-	if err != nil || op != Exec {
+	a, err := ask(c, r)
+	if err != nil || r.Op != Exec && r.Op != Events {
 		err = errors.Join(err, c.Close())
 		c = nil
 	}
@@ -240,25 +300,21 @@ func Ask(ctx context.Context, dir, name string, op Op) (Info, net.Conn, error) {
 		return silent(name, pid)
 	}
 	if err != nil {
-		return Info{}, nil, fmt.Errorf("ask sandbox %s: %w", name, err)
-	}
-	var info Info
-	if a.Info != nil {
-		info = *a.Info
+		return answer{}, nil, fmt.Errorf("ask sandbox %s: %w", name, err)
 	}
 	if c == nil { // and no interface that holds a nil
-		return info, nil, nil
+		return a, nil, nil
 	}
-	return info, c, nil
+	return a, c, nil
 }
 
 // silent is the answer of a holder that gives none.
-func silent(name string, pid int) (Info, net.Conn, error) {
+func silent(name string, pid int) (answer, net.Conn, error) {
 	hint := "the bailey that holds it may be stopped: fg in its shell lets it go on"
 	if pid > 0 {
 		hint = fmt.Sprintf("the bailey that holds it, process %d, may be stopped: kill -CONT %d lets it go on, kill -9 %d ends it with everything in it", pid, pid, pid)
 	}
-	return Info{Name: name, PID: pid, Status: NotAnswering}, nil,
+	return answer{Info: &Info{Name: name, PID: pid, Status: NotAnswering}}, nil,
 		bailey.NewError(bailey.Unavailable, fmt.Sprintf("sandbox %q does not answer", name), hint)
 }
 
@@ -266,12 +322,12 @@ func notRunning(name string) error {
 	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
 }
 
-func ask(c *net.UnixConn, op Op) (answer, error) {
+func ask(c *net.UnixConn, r request) (answer, error) {
 	var a answer
 	if uid, err := peer.UID(c); err != nil || (uid != os.Getuid() && uid != 0 && os.Getuid() != 0) {
 		return a, errors.New("the socket belongs to somebody else")
 	}
-	b, err := json.Marshal(request{Op: op})
+	b, err := json.Marshal(r)
 	if err != nil {
 		return a, err
 	}

@@ -34,6 +34,14 @@ func (h *holder) Stop() { h.stops <- struct{}{} }
 // Exec says what it is told.
 func (h *holder) Exec(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
+// Events says one line.
+func (h *holder) Events(conn net.Conn) { _, _ = io.WriteString(conn, "{}\n") }
+
+// Why repeats the question.
+func (h *holder) Why(q control.Question) control.Answer {
+	return control.Answer{Verdict: "deny", Detail: fmt.Sprint(q.Host, " ", q.Port), Mode: bailey.NetOpen}
+}
+
 func folder(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "run")
@@ -301,5 +309,27 @@ func TestAsk_AHolderThatIsStopped(t *testing.T) {
 	}
 	if _, _, err := control.Ask(t.Context(), dir, "still", control.Stop); err != nil || len(h.stops) != 1 {
 		t.Errorf("twin: stop: %d, %v", len(h.stops), err)
+	}
+}
+
+// Who follows gets the connection, and a question its answer.
+func TestAsk_AboutDecisions(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	hold(t, dir, control.Info{Name: "box"})
+	_, conn, err := control.Ask(t.Context(), dir, "box", control.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if b, err := io.ReadAll(conn); err != nil || string(b) != "{}\n" {
+		t.Errorf("events: %q, %v", b, err)
+	}
+	got, err := control.AskWhy(t.Context(), dir, "box", control.Question{Host: "a.test", Port: 22})
+	if want := (control.Answer{Verdict: "deny", Detail: "a.test 22", Mode: bailey.NetOpen}); err != nil || got != want {
+		t.Errorf("why: %+v, %v", got, err)
+	}
+	if _, err := control.AskWhy(t.Context(), dir, "none", control.Question{}); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("nobody there: %v", err)
 	}
 }

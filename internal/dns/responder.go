@@ -116,7 +116,7 @@ func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.
 	for _, a := range addrs { // one bad address spoils the answer
 		if bad := r.rules.DecideAddr(question(name), d, a); bad.Verdict != bailey.Allow {
 			bad.Detail = fmt.Sprintf("%s resolves to %s: %s", name, a, bad.Detail)
-			r.record(name, bad)
+			r.recordAt(name, bad, a.String())
 			return q.reply(dns.RcodeNameError)
 		}
 	}
@@ -157,7 +157,10 @@ func (q query) records(addrs []netip.Addr) []dns.RR {
 	return out
 }
 
-func (r *Responder) record(host string, d bailey.Decision) {
+func (r *Responder) record(host string, d bailey.Decision) { r.recordAt(host, d, "") }
+
+// recordAt records a decision about an address that the host has.
+func (r *Responder) recordAt(host string, d bailey.Decision, address string) {
 	now := r.cfg.Now()
 	if !r.repeats.first(repeatKey{host, d.Verdict.String(), d.Reason}, now) {
 		return
@@ -168,6 +171,7 @@ func (r *Responder) record(host string, d bailey.Decision) {
 	ev.Sandbox = r.cfg.Sandbox
 	ev.Protocol = policy.ProtocolDNS
 	ev.Host = host
+	ev.Address = address
 	ev.Verdict = d.Verdict.String()
 	ev.Rule = d.Rule
 	ev.Reason = d.Reason

@@ -34,6 +34,7 @@ type flow struct {
 
 	in, out atomic.Int64 // bytes to and from the sandbox
 	kept    bool         // the connection ended in its own time: no reset
+	trace
 }
 
 // run is the line of stages. Whatever returns early has set the decision, or
@@ -154,6 +155,7 @@ func (f *flow) resolve(ctx context.Context) judged {
 	for _, a := range addrs {
 		d := judge(a)
 		if d.Verdict != bailey.Allow {
+			f.refused = a
 			if f.host != "" {
 				d.Detail = fmt.Sprintf("%s resolves to %s: %s", f.host, a, d.Detail)
 			}
@@ -166,6 +168,7 @@ func (f *flow) resolve(ctx context.Context) judged {
 	if !f.spoken && !f.p.rules.OfUser(f.request()) && !f.passNameless(ctx, addrs) {
 		return judged{}
 	}
+	f.announce()
 	return judged{addrs[:min(len(addrs), maxDials)], judge}
 }
 
@@ -273,36 +276,15 @@ func (f *flow) finish() {
 	} else {
 		reset(f.down)
 	}
+	f.conclude()
 	f.record()
 }
 
-func (f *flow) record() {
-	var ev bailey.Event
-	ev.Time = f.p.cfg.Now()
-	ev.Type = bailey.EventNetDecision
-	ev.Sandbox = f.p.cfg.Sandbox
-	ev.Protocol = f.protocol
-	ev.Host = f.host
-	ev.Port = f.dest.Port()
-	ev.Method = f.method
-	if to := f.dialled.Load(); to != nil {
-		ev.Address = to.Addr().String()
-	} else if f.dest.IsValid() {
-		ev.Address = f.dest.Addr().String()
-	}
-	ev.Verdict = f.decision.Verdict.String()
-	ev.Rule = f.decision.Rule
-	ev.Reason = f.decision.Reason
-	ev.Message = f.decision.Detail
-	ev.BytesIn = f.in.Load()
-	ev.BytesOut = f.out.Load()
-	f.p.cfg.Recorder.Record(ev)
-}
-
-// printable makes a name that was refused fit for an event: one line of
+// printable makes what the sandbox said fit for an event: one line of
 // printable ASCII, at most 128 bytes.
-func printable(s string) string {
-	const limit = 128
+func printable(s string) string { return printableTo(s, 128) }
+
+func printableTo(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
 	}

@@ -39,6 +39,7 @@ type exchange struct {
 
 	byRequest bool   // rules tell the host's requests apart: each is decided
 	method    string // of the first request
+	asked     asked  // likewise
 }
 
 // serveHTTP serves the requests of a plain HTTP connection.
@@ -94,10 +95,10 @@ func (e *exchange) settle() {
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
 	case e.first != "" && f.decision.Verdict != bailey.Allow:
-		refused, method := f.decision, f.method
-		f.decision, f.method = e.began, e.method
+		refused, method, asked := f.decision, f.method, f.asked
+		f.decision, f.method, f.asked = e.began, e.method, e.asked
 		f.record()
-		f.decision, f.method = refused, method
+		f.decision, f.method, f.asked = refused, method, asked
 		f.in.Store(0)
 		f.out.Store(0)
 	}
@@ -112,7 +113,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if e.f.method == "" {
-		e.f.method = r.Method
+		e.f.method, e.f.program = r.Method, programOf(r.Header)
 	}
 	host, ok := e.hostOf(r)
 	if !ok {
@@ -173,7 +174,7 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 	if len(e.to.addrs) == 0 {
 		return false
 	}
-	e.first, e.began = host, f.decision
+	e.first, e.began, e.asked = host, f.decision, f.asked
 	return true
 }
 
@@ -194,7 +195,7 @@ func (e *exchange) again(r *http.Request) bool {
 			return false
 		}
 	}
-	f.decision = before // the event is of the connection
+	f.decision, f.asked = before, e.asked // the event is of the connection
 	return true
 }
 

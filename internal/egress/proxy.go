@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -65,6 +66,8 @@ type Proxy struct {
 	cfg   Config
 	rules *policy.Index
 	slots chan struct{}
+
+	numbers atomic.Uint64 // of connections
 }
 
 // New makes a Proxy; nothing runs until Run.
@@ -112,6 +115,7 @@ func (p *Proxy) Run(ctx context.Context, ln *net.TCPListener) error {
 // serve takes one connection from its first byte to its event.
 func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
 	f := &flow{p: p, down: c}
+	p.begin(f)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { reset(c) })
@@ -123,6 +127,7 @@ func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
 // turnAway refuses a connection beyond the cap.
 func (p *Proxy) turnAway(c *net.TCPConn) {
 	f := &flow{p: p, down: c, protocol: policy.ProtocolTCP}
+	p.begin(f)
 	if dest, err := p.cfg.OriginalDst(c); err == nil {
 		f.dest = dest
 	}

@@ -27,5 +27,6 @@ const (
 	ReasonBadPath        = "ambiguous-path"      // servers may read the path in two ways
 	ReasonSealed         = "not-inspected"       // a rule is about requests, and none can be seen
 	ReasonAddress        = "address-not-allowed" // the rule names other addresses
+	ReasonNotRecorded    = "not-recorded"        // of an event that stands for others
 	ReasonTooMany        = "too-many"            // the sandbox's cap was reached
 )

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
 )
 
 // A sandbox can be refused much faster than anybody reads. What was allowed
@@ -62,7 +63,9 @@ func (j *journal) tellLeft(now time.Time) {
 	if j.left == 0 {
 		return
 	}
-	j.write(j.event(bailey.EventWarning, now, fmt.Sprintf("%d more denied connections and questions were not recorded: too many in a second", j.left)))
+	ev := j.event(bailey.EventWarning, now, fmt.Sprintf("%d more denied connections and questions were not recorded: too many in a second", j.left))
+	ev.Reason = policy.ReasonNotRecorded
+	j.write(ev)
 	j.left = 0
 }
 

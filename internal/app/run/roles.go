@@ -42,6 +42,7 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 		return nil, fmt.Errorf("make event pipe: %w", err)
 	}
 	defer events.Close()
+	_, _ = unix.FcntlInt(events.Fd(), unix.F_SETPIPE_SZ, smallPipe) // or it is larger, and holds more
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make proxy socket: %w", err)

@@ -89,6 +89,8 @@ type running struct {
 	over   bool    // the command has ended
 	status string
 	denied denials
+
+	decisions decisions
 }
 
 func (u *running) run(ctx context.Context) (int, error) {
@@ -202,6 +204,7 @@ func (u *running) startProxy() error {
 	if u.plan.policy.Mode == bailey.NetNone {
 		return nil
 	}
+	u.keepDecisions()
 	p, err := startProxy(u.plan.proxy(), u.host.UID, u.netEvent)
 	if err != nil {
 		return err
@@ -360,6 +363,7 @@ func (u *running) release() error {
 	if u.proxy != nil {
 		u.proxy.finish()
 	}
+	errs = append(errs, u.closeDecisions())
 	if u.limits != nil {
 		errs = append(errs, u.limits.close())
 	}
@@ -388,12 +392,19 @@ func (u *running) gone() bool {
 func (u *running) netEvent(e bailey.Event) {
 	switch e.Type {
 	case bailey.EventWarning:
+		u.keep(e)
 		u.warn(e.Message)
 	case bailey.EventError:
 		u.out.event(bailey.Event{Type: e.Type, Time: e.Time, Message: "proxy: " + e.Message})
 		u.out.must("proxy: %s", e.Message)
+	case bailey.EventNetOpen:
+		e = named(e)
+		u.keep(e)
+		u.out.event(e)
 	case bailey.EventNetDecision:
-		u.out.event(named(e))
+		said := named(e)
+		u.keep(said)
+		u.out.event(said)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if !slices.Contains(u.plan.quiet, e.Host) {
