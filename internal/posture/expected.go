@@ -108,22 +108,15 @@ func (c Config) hostSide(role Role, id IDs) Posture {
 // where no cgroup counts that.
 const WatchdogCaps = 1<<1 | 1<<3 | 1<<5 | 1<<19
 
-// setpcap narrows the bounding set (capabilities(7)).
-const setpcap = 1 << 8
-
 func (c Config) watchdog() Posture {
 	p := c.hostSide(Watchdog, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
 	p.FDs = append(p.FDs, "anon:pidfd*", "host:*")
 	if !c.Root {
 		return p
 	}
-	// What the caller lacks nobody has; and without SETPCAP the bounding set
-	// stays, and no exec may give anything of it.
+	// What the caller lacks nobody has.
 	kept := WatchdogCaps & c.Caller.Caps.Permitted
-	p.Caps = Caps{Permitted: kept, Effective: kept, Bounding: kept}
-	if c.Caller.Caps.Permitted&setpcap == 0 {
-		p.Caps.Bounding = c.Caller.Caps.Bounding
-	}
+	p.Caps.Permitted, p.Caps.Effective = kept, kept
 	return p
 }
 
@@ -144,6 +137,9 @@ func (c Config) sandboxed(role Role) Posture {
 		p.Groups = c.Caller.Groups
 	}
 	p.InGroup = c.Grouped
+	// A new user namespace begins with a whole one. It bounds what an exec
+	// adds, which after no-new-privs is nothing (capabilities(7)).
+	p.Caps.Bounding = c.AllCaps
 	return p
 }
 
@@ -193,7 +189,10 @@ const GoferCaps = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<18
 
 func (c Config) gofer() Posture {
 	p := c.sandboxed(Gofer)
-	p.Caps = Caps{Inheritable: GoferCaps, Permitted: GoferCaps, Effective: GoferCaps, Bounding: GoferCaps, Ambient: GoferCaps}
+	p.Caps = Caps{Inheritable: GoferCaps, Permitted: GoferCaps, Effective: GoferCaps, Bounding: c.AllCaps, Ambient: GoferCaps}
+	if c.Cgo {
+		p.Caps.Bounding = GoferCaps
+	}
 	p.Seccomp, p.Dumpable = 2, Yes
 	p.FDs = []string{
 		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:io_uring", "memfd:flipcall_packet_windows",
@@ -214,7 +213,7 @@ const SentryCaps = 0x1f
 
 func (c Config) sentry() Posture {
 	p := c.sandboxed(Sentry)
-	p.Caps = Caps{Permitted: SentryCaps, Effective: SentryCaps, Bounding: SentryCaps}
+	p.Caps.Permitted, p.Caps.Effective = SentryCaps, SentryCaps
 	p.Seccomp, p.Dumpable = 2, Yes
 	p.FDs = []string{
 		"sandbox", "pipe", "socket", "anon:eventpoll", "anon:eventfd", "anon:seccomp", "anon:seccomp notify", "memfd:*",

@@ -71,11 +71,11 @@ func (u *running) startLimits() error {
 			return err
 		}
 	}
-	return u.awaitWatchdog()
+	return nil
 }
 
 // awaitWatchdog waits until the limits are kept. The helper makes its mounts
-// and the airlock meanwhile.
+// and the airlock meanwhile, and the kernel moves processes into the cgroup.
 func (u *running) awaitWatchdog() error {
 	counted, err := u.limits.dog.Ready()
 	if err != nil {

@@ -178,8 +178,14 @@ func (u *running) enroll(pids []int) error {
 	if err := u.claimName(); err != nil {
 		return starting("name", err)
 	}
+	if err := u.limits.enroll(pids); err != nil {
+		return err
+	}
+	if err := u.awaitWatchdog(); err != nil {
+		return starting("watchdog", err)
+	}
 	u.announce()
-	return u.limits.enroll(pids)
+	return nil
 }
 
 // starting names what could not be started, where the error does not.

@@ -70,7 +70,7 @@ func confine() error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return nil // there is nothing to give up, and no right to narrow the bounding set
+		return nil // there is nothing to give up
 	}
 	if err := userns.Keep(keptCaps); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err

@@ -17,16 +17,7 @@ import (
 // which plays the roles that drop any, is built without; only where that
 // cannot be executed does the rest of the build matter.
 func DropAll() error {
-	if err := prctl("clear ambient capabilities", unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
-		return err
-	}
-	if err := prctl("set no-new-privs", unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
-		return err
-	}
-	if err := dropBounding(0); err != nil {
-		return err
-	}
-	return capset(0)
+	return leave(0)
 }
 
 // CanDrop reports why this program could not keep a promise to drop anything
@@ -34,24 +25,26 @@ func DropAll() error {
 func CanDrop() error { return prctl("read no-new-privs", unix.PR_GET_NO_NEW_PRIVS, 0) }
 
 // Keep takes every capability but those of the mask from every thread of the
-// calling process, from all sets. Of the mask it keeps what the process has:
-// root in a container, or under setpriv(1), lacks some. It cannot be undone.
-// The bounding set can only be narrowed with CAP_SETPCAP; without that it is
-// left, and no-new-privs sees to it that no exec gives anything of it.
+// calling process, and sets no-new-privs. Of the mask it keeps what the
+// process has: root in a container, or under setpriv(1), lacks some. It cannot
+// be undone.
 func Keep(mask uint64) error {
 	have, err := permitted()
 	if err != nil {
 		return err
 	}
-	if have&(1<<unix.CAP_SETPCAP) == 0 {
-		err = prctl("set no-new-privs", unix.PR_SET_NO_NEW_PRIVS, 1)
-	} else {
-		err = dropBounding(mask & have)
-	}
-	if err != nil {
+	return leave(mask & have)
+}
+
+// leave leaves the mask alone. The ambient set goes with the other two
+// (capabilities(7)). The bounding set stays as it is: it bounds what an exec
+// adds, which after no-new-privs is nothing, and to empty it takes a pass over
+// all threads for each capability, together some 10 ms of each start.
+func leave(mask uint64) error {
+	if err := prctl("set no-new-privs", unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return err
 	}
-	return capset(mask & have)
+	return capset(mask)
 }
 
 // Lacks names what a root caller's sandbox cannot be made without and the
@@ -89,23 +82,6 @@ func permitted() (uint64, error) {
 		return 0, fmt.Errorf("read capabilities: %w", err)
 	}
 	return uint64(data[0].Permitted) | uint64(data[1].Permitted)<<32, nil
-}
-
-// dropBounding empties the bounding set but for the mask, which bounds what
-// any later exec could give (capabilities(7)).
-func dropBounding(mask uint64) error {
-	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if mask&(1<<c) != 0 {
-			continue
-		}
-		if v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil || v == 0 {
-			continue // this kernel does not know it, or it is gone already
-		}
-		if err := prctl("drop a capability from the bounding set", unix.PR_CAPBSET_DROP, c); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func capset(mask uint64) error {

@@ -4,6 +4,7 @@
 package embedded
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -25,6 +26,9 @@ func Main() {
 		syscall.CloseOnExec(runsc.HighFD)
 		_ = syscall.Close(runsc.ExeFD)
 		awaitArgs()
+	} else if err := sparePasses(); err != nil {
+		fmt.Fprintln(os.Stderr, "runsc:", err)
+		os.Exit(1)
 	}
 	userNamespace()
 	useCompiledFilters()
