@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // options are the flags.
@@ -254,6 +255,11 @@ func (l *lab) contenders(ctx context.Context, missing map[string]string) []conte
 
 // rounds runs each contender once to warm up and then n times, taking turns in
 // random order, and keeps the times. One that fails is left out from then on.
+// settle is how long the kernel gets after each run to take down what it left:
+// namespaces and mounts go after the processes, and whoever comes next would
+// pay for them.
+const settle = 250 * time.Millisecond
+
 func (l *lab) rounds(ctx context.Context, contenders []contender, n int) error {
 	for i := -1; i < n; i++ {
 		for _, j := range rand.Perm(len(contenders)) {
@@ -265,6 +271,7 @@ func (l *lab) rounds(ctx context.Context, contenders []contender, n int) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			time.Sleep(settle)
 			if c.err = err; err == nil && i >= 0 {
 				c.ms = append(c.ms, ms)
 			}
