@@ -3,6 +3,7 @@ package spec_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,14 +29,30 @@ func TestEGR11_RowsCannotBeForged(t *testing.T) {
 		list = append(list, greet(t, fmt.Sprintf("name %d", i), "11.0.0.66:443", fmt.Sprintf("h%d.example", i), refusedHello))
 	}
 	list = append(list, greet(t, "behind them", "11.0.0.66:443", "drop.attacker.example", refusedHello))
+	var shown []string
+	for i := range 10 {
+		shown = append(shown, fmt.Sprintf("h%d.example:443", i))
+	}
+	row := regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  [a-z0-9-]+ +deny   tls   (11\.0\.0\.6[67]:443 +invalid-name  not a host name: ".*": byte ' ' is not a letter, digit or hyphen$|(h\d+|drop\.attacker)\.example:443 +not-allowed$)`)
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		r := attack(t, y, list, "--allow", "allow.test")
+		log := strings.TrimSuffix(y.Run(t, "net", "log").OK(t).Stdout, "\n")
+		for line := range strings.SplitSeq(log, "\n") {
+			if !row.MatchString(line) {
+				t.Errorf("row %q", line)
+			}
+		}
+		if n := strings.Count(log, "\n") + 1; n != len(list) {
+			t.Errorf("%d rows of %d", n, len(list))
+		}
 		lines := strings.Split(r.Stderr, "\n")
 		for _, want := range []string{
-			`bailey:   "` + forged + `" (invalid-name)`,
-			`bailey:   "y.example and z.example" (invalid-name)`,
+			`bailey:   "` + forged + `" (invalid-name: no rule mends it)`,
+			`bailey:   "y.example and z.example" (invalid-name: no rule mends it)`,
 			"bailey:   h0.example (not-allowed)   --allow h0.example:443", // the twin
 			"bailey:   and 5 more",
+			// The user's file would say no more than the rows.
+			fmt.Sprintf("bailey: for every run, in %s/.config/bailey/config.yaml, or in bailey.yaml with bailey policy trust:   net: {allow: [%s]}", y.Home, strings.Join(shown, ", ")),
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("no line %q in:\n%s", want, r.Stderr)

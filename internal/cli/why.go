@@ -4,36 +4,57 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/netlog"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 type netWhyCommand struct {
-	Host string `arg:"" placeholder:"HOST[:PORT]" help:"A name or an address; the port is 443 unless it is written."`
-	JSON bool   `name:"json" help:"Print JSON."`
+	Host    string `arg:"" placeholder:"HOST[:PORT]" help:"A name or an address. Without a port: those that were asked for, else 443."`
+	Sandbox text   `placeholder:"NAME" help:"Ask this running sandbox, and not what holds here."`
+	JSON    bool   `name:"json" help:"Print JSON."`
 }
 
 // Help is what `bailey net why --help` says beyond the flags.
 func (netWhyCommand) Help() string {
-	return `Says what would be decided now by the policy that holds here, and what would allow it: a flag, or a line in a file. Nothing is looked up. With --json: an object with decision, as of bailey policy test, and allow, an object with flag, yaml, file and note, absent where nothing is to be done.
+	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note) where it is refused; and last, the latest records (docs/events.md), the newest first.
+
+Examples:
+  bailey net why registry.example.com
+  bailey net why db.example.com:5432 --sandbox my-sandbox
 
 Exit codes: 0 whatever the verdict; 125 when there is none.`
 }
 
+// Bounds of what is shown of the record.
+const (
+	mostLast  = 5
+	mostPorts = 4
+)
+
 // whyReport is the published form of an answer.
 type whyReport struct {
-	Decision testReport `json:"decision"`
-	Allow    *mend      `json:"allow,omitempty"`
+	Decisions []whyDecision   `json:"decisions"`
+	Last      []netlog.Record `json:"last"` // the newest first
 }
 
-// mend is what would allow what is refused. Without a flag, nothing but what
-// the note says would.
+// whyDecision is what would be decided now about one port.
+type whyDecision struct {
+	testReport
+	Allow *mend `json:"allow,omitempty"`
+}
+
+// mend is what would allow what is, or was last, refused. What is empty would
+// not.
 type mend struct {
 	Flag string `json:"flag"` // of bailey run
-	YAML string `json:"yaml"` // in a policy file
+	YAML string `json:"yaml"` // the whole of a policy file
 	File string `json:"file"` // the user's own
 	Note string `json:"note"`
 }
@@ -45,28 +66,146 @@ func (c *netWhyCommand) Run(a *app) error {
 		return err
 	}
 	ask.Method, ask.Path = "GET", "/"
-	r := whyReport{}
-	if r.Decision, err = a.answer(ask, ""); err != nil {
+	r := whyReport{Last: []netlog.Record{}}
+	if r.Last, err = c.last(a, ask, written); err != nil {
 		return err
 	}
-	r.Allow = a.mendOf(r.Decision, written)
+	for _, port := range portsOf(ask, written, r.Last) {
+		d, err := c.decide(a, ask, port)
+		if err != nil {
+			return err
+		}
+		r.Decisions = append(r.Decisions, whyDecision{d, a.mendOf(d, written || port != ask.Port, r.Last)})
+	}
 	if c.JSON {
 		return printJSON(a.stdout, r)
 	}
 	return r.print(a.stdout)
 }
 
+// decide asks about one port.
+func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testReport, error) {
+	ask.Port = port
+	switch port {
+	case 80:
+		ask.Protocol = policy.ProtocolHTTP
+	case 443:
+		ask.Protocol = policy.ProtocolTLS
+	}
+	if c.Sandbox == "" {
+		return a.answer(ask, "")
+	}
+	d, err := control.AskWhy(a.ctx, a.host.Dirs.Runtime, string(c.Sandbox), control.Question{
+		Protocol: ask.Protocol, Host: ask.Host, Addr: ask.Addr, Port: ask.Port, Method: ask.Method, Path: ask.Path,
+	})
+	if err != nil {
+		return testReport{}, err
+	}
+	verdict := bailey.Deny
+	switch d.Verdict {
+	case bailey.Allow.String():
+		verdict = bailey.Allow
+	case bailey.Ask.String():
+		verdict = bailey.Ask
+	}
+	return reportOf(ask, outOfReach(ask, bailey.Decision{Verdict: verdict, Rule: d.Rule, Reason: d.Reason, Detail: d.Detail}), d.Mode), nil
+}
+
+// last returns what was decided last about a host.
+func (c *netWhyCommand) last(a *app, ask policy.Request, written bool) ([]netlog.Record, error) {
+	r, err := netlog.OpenReader(a.host.Dirs.State, a.host.UID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	out := []netlog.Record{}
+	err = r.Read(time.Time{}, func(rec netlog.Record) error {
+		same := rec.Name == ask.Host && ask.Host != "" || ask.Host == "" && rec.Address == ask.Addr.String()
+		here := c.Sandbox == "" || rec.Sandbox == string(c.Sandbox)
+		if !same || !here || rec.Verdict == "" || written && rec.Port != ask.Port && rec.Port != 0 {
+			return nil
+		}
+		if out = append(out, rec); len(out) > mostLast {
+			out = out[1:]
+		}
+		return nil
+	})
+	slices.Reverse(out)
+	return out, err
+}
+
+// portsOf returns the ports to answer for.
+func portsOf(ask policy.Request, written bool, last []netlog.Record) []uint16 {
+	var ports []uint16
+	for _, r := range last {
+		if !written && r.Port != 0 && !slices.Contains(ports, r.Port) && len(ports) < mostPorts {
+			ports = append(ports, r.Port)
+		}
+	}
+	if len(ports) == 0 {
+		return []uint16{ask.Port}
+	}
+	return ports
+}
+
+// mendOf finds what would allow what a report refuses or, where the rules
+// allow it now, what of the last connection no rule for the host would mend.
+// The flag names the port where that was written or recorded.
+func (a *app) mendOf(r testReport, port bool, last []netlog.Record) *mend {
+	ev := bailey.Event{Type: bailey.EventNetDecision, Verdict: r.Verdict, Reason: r.Reason, Protocol: policy.ProtocolTLS, Host: r.Host, Port: r.Port}
+	if addr, err := netip.ParseAddr(r.Host); err == nil {
+		ev.Host, ev.Address, ev.Protocol = "", addr.String(), policy.ProtocolTCP
+	}
+	if !port {
+		ev.Port = 0
+	}
+	from := r.From
+	if r.Verdict == bailey.Allow.String() {
+		i := slices.IndexFunc(last, func(rec netlog.Record) bool { return rec.Port == r.Port || rec.Port == 0 })
+		if i < 0 || !beyondRules(last[i].Reason) {
+			return nil
+		}
+		ev.Verdict, ev.Reason, ev.Address, ev.Protocol, from = bailey.Deny.String(), last[i].Reason, last[i].Address, last[i].Proto, ""
+	}
+	remedy := policy.RemedyOf(ev)
+	m := &mend{Flag: remedy.Flag, Note: remedy.Note}
+	if from != "" && m.Flag == "" {
+		m.Note += ": " + from
+	}
+	if remedy.Entry != "" {
+		m.YAML, m.File = settings.AllowLine(remedy.Entry), a.place().UserFile()
+	}
+	if *m == (mend{}) {
+		return nil
+	}
+	return m
+}
+
+// beyondRules reports whether a refusal, or a failure, is none of what a rule
+// for the host decides: it can happen to what the rules allow.
+func beyondRules(reason string) bool {
+	switch reason {
+	case "", policy.ReasonNotAllowed, policy.ReasonPortNotAllowed, policy.ReasonModeNone, policy.ReasonDeniedByRule:
+		return false
+	}
+	return true
+}
+
 // print is the answer for a person.
 func (r whyReport) print(w io.Writer) error {
-	lines := []string{r.Decision.line()}
-	if m := r.Allow; m != nil {
-		if m.Note != "" {
-			lines = append(lines, m.Note)
+	var lines []string
+	for _, d := range r.Decisions {
+		lines = append(lines, "now: "+d.line())
+	}
+	for _, rec := range r.Last {
+		line := "was: " + shower{}.text(rec)
+		if rec.Message != "" && rec.Name != "" {
+			line += "  " + rec.Message
 		}
-		if m.Flag != "" {
-			lines = append(lines, "to allow it in a run:    bailey run "+m.Flag+" …",
-				fmt.Sprintf("to allow it in each run: in %s  %s", m.File, m.YAML))
-		}
+		lines = append(lines, line)
+	}
+	for _, d := range r.Decisions {
+		lines = append(lines, d.Allow.lines(d.Port)...)
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, terminal.Sanitize(line)); err != nil {
@@ -76,25 +215,19 @@ func (r whyReport) print(w io.Writer) error {
 	return nil
 }
 
-// mendOf finds what would allow what a report refuses. The flag has a port
-// where one was written.
-func (a *app) mendOf(r testReport, written bool) *mend {
-	if r.Verdict == bailey.Allow.String() {
+func (m *mend) lines(port uint16) []string {
+	if m == nil {
 		return nil
 	}
-	m := &mend{Note: policy.Mend(r.Reason)}
-	if r.From != "" {
-		m.Note += ": " + r.From
+	var lines []string
+	if m.Note != "" {
+		lines = append(lines, fmt.Sprintf("port %d: %s", port, m.Note))
 	}
-	ev := bailey.Event{Type: bailey.EventNetDecision, Verdict: r.Verdict, Reason: r.Reason, Protocol: policy.ProtocolTLS, Host: r.Host}
-	if addr, err := netip.ParseAddr(r.Host); err == nil {
-		ev.Host, ev.Address, ev.Protocol = "", addr.String(), policy.ProtocolTCP
+	if m.Flag != "" {
+		lines = append(lines, "to allow it in a run:     bailey run "+m.Flag+" …")
 	}
-	if written {
-		ev.Port = r.Port
+	if m.YAML != "" {
+		lines = append(lines, fmt.Sprintf("to allow it in every run: in %s, or in %s with bailey policy trust:  %s", m.File, settings.ProjectFile, m.YAML))
 	}
-	if rule, ok := policy.AllowFlag(ev); ok {
-		m.Flag, m.YAML, m.File = "--allow "+rule, settings.AllowLine(rule), a.place().UserFile()
-	}
-	return m
+	return lines
 }

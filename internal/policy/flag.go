@@ -45,31 +45,3 @@ func AllowFlag(ev bailey.Event) (flag string, ok bool) {
 	}
 	return text, true
 }
-
-// Mend says in a few words what a person can do about a refusal, or other
-// failure, that no --allow flag mends. It is "" for those that one does.
-func Mend(reason string) string {
-	switch reason {
-	case ReasonDeniedByRule:
-		return "a deny rule refuses it, and deny beats allow"
-	case ReasonMethod, ReasonPath:
-		return "the rule for it allows other requests alone"
-	case ReasonSealed:
-		return "the rule for it is about requests, which cannot be seen in this connection"
-	case ReasonAddress:
-		return "the rule for it names other addresses"
-	case ReasonSpecialAddress:
-		return "a private or special address, which no sandbox reaches whatever the rules say"
-	case ReasonHostAddress:
-		return "an address of this machine itself, which no sandbox reaches whatever the rules say"
-	case ReasonUnresolved:
-		return "this machine could not resolve it: check the name, and this machine's DNS"
-	case ReasonUpstream:
-		return "allowed, but it did not answer"
-	case ReasonTooMany:
-		return "more than the sandbox may have at once"
-	case ReasonInvalidName, ReasonNameMismatch, ReasonECH, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself:
-		return "no rule mends it: the client has to ask in another way"
-	}
-	return ""
-}

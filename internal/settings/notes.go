@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/bailey-dev/bailey/internal/mirror"
@@ -87,14 +86,8 @@ func (a statements) without(b statements) []string {
 	return out
 }
 
-// AllowLine returns what a policy file says, in one line, to allow some hosts,
-// each as --allow takes it.
-func AllowLine(hosts ...string) string {
-	quoted := make([]string, len(hosts))
-	for i, h := range hosts {
-		if quoted[i] = h; strings.HasPrefix(h, "*") || strings.Contains(h, "[") {
-			quoted[i] = strconv.Quote(h)
-		}
-	}
-	return "net: {allow: [" + strings.Join(quoted, ", ") + "]}"
+// AllowLine returns what a policy file says, in one line, to allow what some
+// entries of its list name (policy.Remedy).
+func AllowLine(entries ...string) string {
+	return "net: {allow: [" + strings.Join(entries, ", ") + "]}"
 }

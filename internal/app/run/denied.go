@@ -8,6 +8,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 // denials counts what the network refused, for the footer. It is bounded: a
@@ -20,7 +21,10 @@ type denials struct {
 
 type denial struct {
 	target string   // a host or an address
-	flags  []string // values of --allow that would have let it through, one a port
+	hosts  []string // values of --allow that would have let it through, one a port
+	flags  []string // other flags that would have
+	files  []string // entries of a policy file that would have, where no flag does
+	note   string   // what to do where no rule for the host helps
 	reason string
 	count  int
 }
@@ -36,7 +40,6 @@ func (d *denials) add(e bailey.Event) {
 	if e.Type != bailey.EventNetDecision || e.Verdict == bailey.Allow.String() {
 		return
 	}
-	flag, _ := policy.AllowFlag(e)
 	target := targetOf(e)
 	if target == "" {
 		return
@@ -47,7 +50,7 @@ func (d *denials) add(e bailey.Event) {
 	}
 	if x, ok := d.seen[key]; ok {
 		x.count++
-		x.addFlag(flag)
+		x.mend(e)
 		return
 	}
 	if len(d.order) == mostDenials {
@@ -55,7 +58,7 @@ func (d *denials) add(e bailey.Event) {
 		return
 	}
 	x := &denial{target: target, reason: e.Reason, count: 1}
-	x.addFlag(flag)
+	x.mend(e)
 	d.seen[key] = x
 	d.order = append(d.order, key)
 }
@@ -100,65 +103,89 @@ func named(e bailey.Event) bailey.Event {
 	return e
 }
 
-// addFlag keeps a flag. That of a look-up names no port: it gives way to those
-// of the connections, which are narrower.
-func (x *denial) addFlag(flag string) {
-	if flag == "" || slices.Contains(x.flags, flag) || len(x.flags) == mostPorts {
-		return
+// mend keeps what would have let a refusal through.
+func (x *denial) mend(e bailey.Event) {
+	r := policy.RemedyOf(e)
+	x.note = r.Note
+	host, named := strings.CutPrefix(r.Flag, "--allow ")
+	switch {
+	case named:
+		x.addHost(host)
+	case r.Flag != "":
+		x.flags = addTo(x.flags, r.Flag)
+		x.files = addTo(x.files, r.Entry)
+	case r.Entry != "":
+		x.files = addTo(x.files, r.Entry)
 	}
-	lookup := len(x.flags) == 1 && x.flags[0] == x.target
+}
+
+func addTo(list []string, one string) []string {
+	if slices.Contains(list, one) || len(list) == mostPorts {
+		return list
+	}
+	return append(list, one)
+}
+
+// addHost keeps a value of --allow. That of a look-up names no port: it gives
+// way to those of the connections, which are narrower.
+func (x *denial) addHost(host string) {
+	lookup := len(x.hosts) == 1 && x.hosts[0] == x.target
 	switch {
 	case lookup:
-		x.flags[0] = flag
-	case flag != x.target || len(x.flags) == 0:
-		x.flags = append(x.flags, flag)
+		x.hosts[0] = host
+	case host != x.target || len(x.hosts) == 0:
+		x.hosts = addTo(x.hosts, host)
 	}
 }
 
-// allow returns the flags to copy, or "". The two ports of the web together
-// are what a rule without a port means.
-func (x *denial) allow() string {
-	flags := slices.Clone(x.flags)
-	plain, secure := slices.Index(flags, x.target+":80"), slices.Index(flags, x.target+":443")
+// allow returns the values of --allow. The two ports of the web together are
+// what a rule without a port means.
+func (x *denial) allow() []string {
+	hosts := slices.Clone(x.hosts)
+	plain, secure := slices.Index(hosts, x.target+":80"), slices.Index(hosts, x.target+":443")
 	if plain >= 0 && secure >= 0 {
-		flags[min(plain, secure)] = x.target
-		flags = slices.Delete(flags, max(plain, secure), max(plain, secure)+1)
+		hosts[min(plain, secure)] = x.target
+		hosts = slices.Delete(hosts, max(plain, secure), max(plain, secure)+1)
 	}
-	for i := range flags {
-		flags[i] = "--allow " + flags[i]
-	}
-	return strings.Join(flags, " ")
+	return hosts
 }
 
-// row is one line of the footer.
+// command returns the flags to copy, or "".
+func (x *denial) command() string {
+	var flags []string
+	for _, host := range x.allow() {
+		flags = append(flags, "--allow "+host)
+	}
+	return strings.Join(append(flags, x.flags...), " ")
+}
+
+// entries are what a policy file would say in its list.
+func (x *denial) entries() []string {
+	var out []string
+	for _, host := range x.allow() {
+		out = append(out, policy.Entry(host))
+	}
+	return append(out, x.files...)
+}
+
+// row is one line of the footer: what was refused, why, and what would allow
+// it in the next run.
 func (x *denial) row() string {
-	line := x.target + " (" + inWords(x.reason)
+	why := x.note
+	if why == "" {
+		why = x.reason
+	}
+	line := x.target + " (" + why
 	if x.count > 1 {
 		line += ", " + strconv.Itoa(x.count) + " times"
 	}
 	line += ")"
-	if flags := x.allow(); flags != "" {
+	if flags := x.command(); flags != "" {
 		line += "   " + flags
+	} else if len(x.files) > 0 {
+		line += "   " + strings.Join(x.files, ", ")
 	}
 	return line
-}
-
-// inWords says what a person can do about a refusal that no --allow mends. The
-// others keep the word that events have.
-func inWords(reason string) string {
-	switch reason {
-	case policy.ReasonUnresolved:
-		return "this machine could not resolve it: check the name, and this machine's DNS"
-	case policy.ReasonSpecialAddress:
-		return "a private or special address, which no sandbox reaches whatever the rules say"
-	case policy.ReasonHostAddress:
-		return "an address of this machine itself, which no sandbox reaches whatever the rules say"
-	case policy.ReasonDeniedByRule:
-		return "a --deny rule refuses it"
-	case policy.ReasonUpstream:
-		return "allowed, but it did not answer"
-	}
-	return reason
 }
 
 // list returns the targets in the order of their first refusal.
@@ -170,19 +197,45 @@ func (d *denials) list() []denial {
 	return out
 }
 
-// flagsOf returns the --allow flags that would have let all of a list through
-// that a flag can let through, as one line to copy, or "" when that would be
-// longer than anybody reads before it is copied.
+// mostCopied is how long a line to copy may be, in bytes: one that is longer
+// nobody reads before they copy it.
+const mostCopied = 1024
+
+// flagsOf returns the flags that would have let all of a list through that a
+// flag can let through, as one line to copy, or "" when that would be too long.
 func flagsOf(list []denial) string {
-	const most = 1024
 	var flags []string
 	for _, x := range list {
-		if f := x.allow(); f != "" && !slices.Contains(flags, f) {
-			flags = append(flags, f)
+		if f := x.command(); f != "" {
+			flags = appendNew(flags, f)
 		}
 	}
-	line := strings.Join(flags, " ")
-	if len(line) > most {
+	return copied(strings.Join(flags, " "))
+}
+
+// lineOf is flagsOf for a policy file.
+func lineOf(list []denial) string {
+	var entries []string
+	for _, x := range list {
+		entries = appendNew(entries, x.entries()...)
+	}
+	if len(entries) == 0 {
+		return ""
+	}
+	return copied(settings.AllowLine(entries...))
+}
+
+func appendNew(list []string, more ...string) []string {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func copied(line string) string {
+	if len(line) > mostCopied {
 		return ""
 	}
 	return line

@@ -13,6 +13,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/session"
+	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
@@ -123,6 +124,9 @@ func (u *running) netFooter() {
 	}
 	if flags := flagsOf(shown); flags != "" && len(list) > 1 {
 		u.out.say("%s: %s", all, flags)
+	}
+	if line := lineOf(shown); line != "" {
+		u.out.say("for every run, in %s, or in %s with bailey policy trust:   %s", u.plan.place.UserFile(), settings.ProjectFile, line)
 	}
 }
 

@@ -7,9 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
+	"github.com/bailey-dev/bailey/internal/mirror"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 // refusal is an event of a host that no rule names.
@@ -27,11 +31,11 @@ func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
 	t.Parallel()
 	const forged = "packages.example.org (not-allowed)   --allow attacker.example"
 	for name, want := range map[string]string{
-		forged:                   `  "` + forged + `" (invalid-name)`,
-		"a\nb.test":              `  "a\nb.test" (invalid-name)`,
-		"a_b.test":               `  "a_b.test" (invalid-name)`,
-		strings.Repeat("x", 300): `  "` + strings.Repeat("x", 128) + `"… (invalid-name)`,
-		"evil.test":              "  evil.test (invalid-name)",
+		forged:                   `  "` + forged + `" (invalid-name: no rule mends it)`,
+		"a\nb.test":              `  "a\nb.test" (invalid-name: no rule mends it)`,
+		"a_b.test":               `  "a_b.test" (invalid-name: no rule mends it)`,
+		strings.Repeat("x", 300): `  "` + strings.Repeat("x", 128) + `"… (invalid-name: no rule mends it)`,
+		"evil.test":              "  evil.test (invalid-name: no rule mends it)",
 	} {
 		e := refusal(name)
 		e.Reason = policy.ReasonInvalidName
@@ -39,7 +43,7 @@ func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", name, got, want)
 		}
 	}
-	if got := footer(refusal("evil.test")); !strings.HasSuffix(got, "  evil.test (not-allowed)   --allow evil.test:443\n") {
+	if got := footer(refusal("evil.test")); !strings.Contains(got, "  evil.test (not-allowed)   --allow evil.test:443\n") {
 		t.Errorf("twin: %q", got)
 	}
 }
@@ -48,20 +52,70 @@ func TestNetFooter_SaysInWordsWhatNoRuleMends(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{
 		policy.ReasonUnresolved:     "(this machine could not resolve it: check the name, and this machine's DNS, 2 times)",
-		policy.ReasonSpecialAddress: "(a private or special address, which no sandbox reaches whatever the rules say, 2 times)",
-		policy.ReasonHostAddress:    "(an address of this machine itself, which no sandbox reaches whatever the rules say, 2 times)",
-		policy.ReasonDeniedByRule:   "(a --deny rule refuses it, 2 times)",
+		policy.ReasonSpecialAddress: "(a private or special address, which no rule for a host opens, 2 times)",
+		policy.ReasonHostAddress:    "(an address of this machine itself, which no rule for a host opens, 2 times)",
+		policy.ReasonDeniedByRule:   "(a deny rule refuses it, and deny beats allow, 2 times)",
+		policy.ReasonECH:            "(its name is encrypted, which no rule mends: switch ECH off in the client, 2 times)",
+		policy.ReasonBadTLS:         "(bad-tls: no rule mends it, 2 times)",
 		policy.ReasonUpstream:       "(allowed, but it did not answer, 2 times)",
 		policy.ReasonNotAllowed:     "(not-allowed, 2 times)   --allow a.test:443",
 	} {
 		e := refusal("a.test")
-		e.Reason = reason
-		if got := footer(e, e); got != "bailey: the network refused:\nbailey:   a.test "+want+"\n" {
+		e.Reason, e.Address = reason, "127.0.0.1"
+		got, file, has := strings.Cut(footer(e, e), "bailey: for every run, in config.yaml, or in bailey.yaml with bailey policy trust:   ")
+		if has != (reason == policy.ReasonNotAllowed) || has && file != "net: {allow: [a.test:443]}\n" {
+			t.Errorf("%s: the line for a file: %q", reason, file)
+		}
+		if got != "bailey: the network refused:\nbailey:   a.test "+want+"\n" {
 			t.Errorf("%s: %q", reason, got)
 		}
 		var out bytes.Buffer
 		if run.NetEvents(&out, true, e); !strings.Contains(out.String(), `"reason":"`+reason+`"`) {
 			t.Errorf("twin: an event has the code: %s", out.String())
+		}
+	}
+}
+
+// Each row says what would allow it, and one line for a file says all of them.
+func TestNetFooter_SaysFlagAndLine(t *testing.T) {
+	t.Parallel()
+	plain := refusal("a.test")
+	plain.Port = 80
+	other := refusal("a.test")
+	other.Port = 22
+	inside := refusal("db.test")
+	inside.Port, inside.Address, inside.Reason = 5432, "10.1.2.3", policy.ReasonSpecialAddress
+	service := refusal(policy.ServiceHost)
+	service.Port = 11434
+	star := refusal("")
+	star.Address, star.Protocol = "11.0.0.66", "tcp"
+	literal := star
+	literal.Address, literal.Reason, literal.Port = "10.9.9.9", policy.ReasonSpecialAddress, 22
+	got := footer(refusal("a.test"), plain, other, inside, service, star, literal)
+	want := `bailey: the network refused:
+bailey:   a.test (not-allowed, 3 times)   --allow a.test --allow a.test:22
+bailey:   db.test (10.1.2.3 is an address that only a rule in a file can open)   {host: db.test, ports: [5432], addresses: [10.1.2.3]}
+bailey:   host.bailey.internal (a service of this machine)   --host-service 11434
+bailey:   11.0.0.66 (not-allowed)   --allow 11.0.0.66:443
+bailey:   10.9.9.9 (10.9.9.9 is an address that only a rule in a file can open)   {host: 10.9.9.9, ports: [22], addresses: [10.9.9.9]}
+bailey: to allow them all: --allow a.test --allow a.test:22 --host-service 11434 --allow 11.0.0.66:443
+bailey: for every run, in config.yaml, or in bailey.yaml with bailey policy trust:   net: {allow: [a.test, a.test:22, {host: db.test, ports: [5432], addresses: [10.1.2.3]}, {host-service: 11434}, 11.0.0.66:443, {host: 10.9.9.9, ports: [22], addresses: [10.9.9.9]}]}
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, line, _ := strings.Cut(got, "bailey policy trust:   ")
+	file, err := settings.Parse("config.yaml", []byte(line))
+	if err != nil {
+		t.Fatalf("the line is no policy file: %v", err)
+	}
+	e, err := settings.Resolve(settings.Sources{Files: settings.Files{User: file}}, mirror.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, port := range map[string]uint16{"a.test": 22, "db.test": 5432, policy.ServiceHost: 11434} {
+		if d := policy.Decide(e.Policy(), policy.Request{Protocol: policy.ProtocolTCP, Host: host, Port: port}); d.Verdict != bailey.Allow {
+			t.Errorf("%s is not allowed by it: %+v", host, d)
 		}
 	}
 }
@@ -108,7 +162,7 @@ func TestNetFooter_CopiesOnlyWhatItShows(t *testing.T) {
 		events[i] = refusal(fmt.Sprintf("%s%d.test", long, i))
 	}
 	for line := range strings.Lines(footer(events...)) {
-		if len(line) > 1100 || strings.Contains(line, "to allow") {
+		if len(line) > 1100 || strings.Contains(line, "to allow") || strings.Contains(line, "for every run") {
 			t.Errorf("long names: %d bytes: %s", len(line), line)
 		}
 	}

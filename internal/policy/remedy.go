@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Remedy is what would let a refused connection or look-up through. Each part
+// is empty where there is none.
+type Remedy struct {
+	Flag  string // of bailey run, such as "--allow example.com:443"
+	Entry string // of a list allow in a policy file, as YAML in one line
+	Note  string // what else a person should know, or do where no rule helps
+}
+
+// RemedyOf returns what would have let a refused network event through. What
+// is allowed has none.
+func RemedyOf(ev bailey.Event) Remedy {
+	if ev.Type != bailey.EventNetDecision || ev.Verdict == bailey.Allow.String() {
+		return Remedy{}
+	}
+	if ev.Host == ServiceHost && (ev.Reason == ReasonNotAllowed || ev.Reason == ReasonPortNotAllowed || ev.Reason == ReasonModeNone) {
+		if ev.Port == 0 {
+			return Remedy{Note: "a service of this machine: --host-service PORT opens one"}
+		}
+		port := strconv.Itoa(int(ev.Port))
+		return Remedy{Flag: "--host-service " + port, Entry: "{host-service: " + port + "}", Note: "a service of this machine"}
+	}
+	if flag, ok := AllowFlag(ev); ok {
+		return Remedy{Flag: "--allow " + flag, Entry: Entry(flag)}
+	}
+	if entry := addressEntry(ev); entry != "" {
+		return Remedy{Entry: entry, Note: fmt.Sprintf("%s is an address that only a rule in a file can open", ev.Address)}
+	}
+	return Remedy{Note: note(ev.Reason)}
+}
+
+// Entry writes a host as --allow takes it into a list of YAML's flow style. A
+// star begins an alias there, and a bracket a list.
+func Entry(host string) string {
+	if strings.ContainsAny(host, "*[") {
+		return strconv.Quote(host)
+	}
+	return host
+}
+
+// addressEntry is the rule that names a host's internal address, or that of an
+// internal address itself; or "".
+func addressEntry(ev bailey.Event) string {
+	addr, err := netip.ParseAddr(ev.Address)
+	if err != nil || !addr.Is4() || !Classify(addr).nameable() {
+		return ""
+	}
+	internal := Classify(addr) != ClassPublic
+	host := ev.Host
+	if host == "" {
+		host = addr.String()
+	} else if _, err := NormalizeName(host); err != nil {
+		return ""
+	}
+	switch ev.Reason {
+	case ReasonHostAddress, ReasonAddress:
+	case ReasonSpecialAddress:
+		if !internal {
+			return ""
+		}
+	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonModeNone:
+		if !internal || ev.Host != "" {
+			return ""
+		}
+	default:
+		return ""
+	}
+	ports := ""
+	if ev.Port != 0 {
+		ports = fmt.Sprintf(", ports: [%d]", ev.Port)
+	}
+	return fmt.Sprintf("{host: %s%s, addresses: [%s]}", host, ports, addr)
+}
+
+// note says in a few words what a person can do about a refusal that no rule
+// for the host mends. It is "" for a reason that needs no words.
+func note(reason string) string {
+	switch reason {
+	case ReasonDeniedByRule:
+		return "a deny rule refuses it, and deny beats allow"
+	case ReasonMethod, ReasonPath:
+		return "the rule for it allows other requests alone"
+	case ReasonSealed:
+		return "a rule about it is about requests, which cannot be seen in this connection"
+	case ReasonAddress:
+		return "the rule for it names other addresses"
+	case ReasonSpecialAddress:
+		return "a private or special address, which no rule for a host opens"
+	case ReasonHostAddress:
+		return "an address of this machine itself, which no rule for a host opens"
+	case ReasonUnresolved:
+		return "this machine could not resolve it: check the name, and this machine's DNS"
+	case ReasonUpstream:
+		return "allowed, but it did not answer"
+	case ReasonECH:
+		return "its name is encrypted, which no rule mends: switch ECH off in the client"
+	case ReasonNoName:
+		return "it says no name, which no rule mends"
+	case ReasonInvalidName, ReasonNameMismatch, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself, ReasonUnknown, ReasonTooMany:
+		return reason + ": no rule mends it"
+	}
+	return ""
+}
