@@ -195,6 +195,24 @@ func (b *builder) identity(h Host) {
 	b.file("/etc/bash.bashrc", "[ -z \"${PS1-}\" ] && return\nshopt -s checkwinsize\nPS1='\\u@\\h:\\w\\$ '\n")
 	b.names(h)
 	b.file("/etc/gitconfig", gitConfig(h))
+	b.browsers()
+}
+
+// browsers writes what browsers want to know. They add an extension to every
+// TLS connection that can hide another name (encrypted_client_hello, RFC 9849),
+// used or not, and a proxy that goes by names has to refuse it: the policies of
+// an administrator switch it off. Chromium reads the first three folders, by
+// its make; Firefox the last.
+func (b *builder) browsers() {
+	for _, dir := range []string{"/etc/chromium", "/etc/opt/chrome", "/etc/opt/chrome_for_testing"} {
+		b.file(dir+"/policies/managed/sandbox.json", `{"EncryptedClientHelloEnabled": false}`+"\n")
+	}
+	b.file("/etc/firefox/policies/policies.json", `{"policies": {"DisableEncryptedClientHello": true}}`+"\n")
+	if b.tree.isDir("/etc/chromium.d") {
+		// Debian's chromium sources every file there, and fails without one.
+		// The host's own hold keys, and flags that may name its proxy.
+		b.file("/etc/chromium.d/sandbox", "# The host's own flags are not taken over.\n")
+	}
 }
 
 // overflowID is the kernel's number for an id that is not mapped

@@ -163,11 +163,34 @@ func TestFromHost_ShowsTheSystemAndNothingElse(t *testing.T) {
 		}
 	}
 	wantFiles := []string{
-		"/etc/bash.bashrc", "/etc/gitconfig", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/ld.so.conf.d/a.conf",
-		"/etc/nsswitch.conf", "/etc/passwd", "/etc/profile", "/etc/resolv.conf", "/etc/services", "/etc/ssl/openssl.cnf",
+		"/etc/bash.bashrc", "/etc/chromium/policies/managed/sandbox.json", "/etc/firefox/policies/policies.json", "/etc/gitconfig", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/ld.so.conf.d/a.conf",
+		"/etc/nsswitch.conf", "/etc/opt/chrome/policies/managed/sandbox.json", "/etc/opt/chrome_for_testing/policies/managed/sandbox.json",
+		"/etc/passwd", "/etc/profile", "/etc/resolv.conf", "/etc/services", "/etc/ssl/openssl.cnf",
 	}
 	if diff := cmp.Diff(wantFiles, files); diff != "" {
 		t.Errorf("files:\n%s", diff)
+	}
+}
+
+// Debian's chromium sources what is in a folder of /etc and ends where there is
+// nothing: it gets a file, and none of the host's.
+func TestFromHost_ChromiumStarts(t *testing.T) {
+	t.Parallel()
+	files := merged()
+	files["etc/chromium.d/apikeys"] = "export GOOGLE_API_KEY=canary\n"
+	p := plan(t, host(machine(t, files)))
+	if text := file(t, p, "/etc/chromium.d/sandbox"); strings.Contains(text, "canary") {
+		t.Errorf("the host's settings: %s", text)
+	}
+	for _, f := range p.Files {
+		if f.Path == "/etc/chromium.d/apikeys" {
+			t.Error("the host's keys are inside")
+		}
+	}
+	for _, f := range plan(t, host(machine(t, merged()))).Files { // twin
+		if strings.HasPrefix(f.Path, "/etc/chromium.d/") {
+			t.Errorf("%s on a machine without Chromium", f.Path)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ dir=$1; shift
 for f in resolv.conf hosts passwd group; do
 	if [ -e "$dir/$f" ]; then mount --bind "$dir/$f" "/etc/$f"; fi
 done
+if [ -d "$dir/certs" ]; then mount --bind "$dir/certs" /etc/ssl/certs; fi
 exec "$@"`
 
 // Command prepares a command that takes the lab for the network of its host
