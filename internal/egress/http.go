@@ -141,6 +141,9 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	if _, ok := webSocketKey(r.Method, r.Proto, r.Header); !ok {
 		r.Header.Del("Upgrade") // h2c and the rest: the server may answer as if it were not there
 	}
+	// A host may answer while it reads: else net/http would want the whole body
+	// before the first byte of an answer goes out.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	e.proxy.ServeHTTP(w, r)
 }
 

@@ -104,6 +104,7 @@ func EchoSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = c.CloseNow() }()
+	c.SetReadLimit(1 << 20)
 	for {
 		kind, data, err := c.Read(r.Context())
 		if err != nil {
