@@ -12,7 +12,7 @@ FISHDIR := $(PREFIX)/share/fish/vendor_completions.d
 
 LDFLAGS := -s -w
 
-.PHONY: all build install uninstall test unit spec lint bench gen help clean
+.PHONY: all build install uninstall test unit spec fuzz lint bench gen help clean
 .DEFAULT_GOAL := all
 
 all: build
@@ -41,6 +41,10 @@ unit: ## run the unit tests alone (PKG=./internal/policy/... for some of them)
 
 spec: build ## run the security claims alone against bin/bailey (RUN=EGR01 for some of them)
 	@RUN="$(RUN)" .ci/test spec
+
+FUZZTIME ?= 1m
+fuzz: ## run each fuzz target for FUZZTIME (1m; PKG=./internal/dns for some of them)
+	@.ci/fuzz $(FUZZTIME) $(PKG)
 
 lint: ## formatting, linters, import rules, known vulnerabilities
 	@.ci/lint

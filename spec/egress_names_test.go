@@ -1,7 +1,6 @@
 package spec_test
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -209,7 +208,7 @@ func TestEGR08_NamesAreNormalisedOnce(t *testing.T) {
 		list = append(list, askBytes(name, "udp", "192.0.0.1:53", b, nil, malformed))
 	}
 	list = append(list,
-		askBytes("A090 mixed case", "udp", "192.0.0.1:53", question("A", "wILd", "tEst"), nil, answers(dns.RcodeSuccess, netlab.Allowed)),
+		askBytes("A090 mixed case", "udp", "192.0.0.1:53", question("aLLoW", "tEst"), nil, answers(dns.RcodeSuccess, netlab.Allowed)),
 		askBytes("service name", "udp", "192.0.0.1:53", question("_x", "_tcp", "wild", "test"), nil, nx),
 	)
 	prepare := func(lab *netlab.Lab) {
@@ -220,7 +219,7 @@ func TestEGR08_NamesAreNormalisedOnce(t *testing.T) {
 	}
 	both(t, list, prepare, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
 		r := attack(t, y, list, "--json", "--allow", "*.Wild.test.", "--allow", "ALLOW.test", "--allow", "Bücher.test")
-		stayed(t, lab, []netip.AddrPort{onAllowed(80)}, "a.wild.test", "a.b.c.wild.test", "xn--bcher-kva.test")
+		stayed(t, lab, []netip.AddrPort{onAllowed(80)}, "allow.test", "a.wild.test", "a.b.c.wild.test", "xn--bcher-kva.test")
 		for _, ev := range decisions(t, r) {
 			if strings.ToLower(ev.Host) != ev.Host && ev.Verdict == "allow" {
 				t.Errorf("a name that is not normalised was allowed: %+v", ev)
@@ -229,8 +228,9 @@ func TestEGR08_NamesAreNormalisedOnce(t *testing.T) {
 	})
 }
 
-// TestEGR09_DNSCarriesNothingOut holds what this version has: names below an
-// allowed wildcard are asked for when the sandbox asks, within the rate.
+// TestEGR09_DNSCarriesNothingOut: no byte that the sandbox chose leaves in a
+// question; not even a name below an allowed wildcard, until a connection says
+// it.
 func TestEGR09_DNSCarriesNothingOut(t *testing.T) {
 	t.Attr("claim", "EGR-09")
 	t.Parallel()
@@ -266,6 +266,12 @@ for i in range(` + strconv.Itoa(questions) + `):
         q += bytes([len(l)]) + l.encode()
     s.sendto(q + b"\0\0\1\0\1", ("192.0.0.1", 53))
 print("flooded in", int(time.monotonic() - began) + 1)
+s.settimeout(5)
+for i in range(100):
+    time.sleep(0.05)
+    s.sendto(q + b"\0\0\1\0\1", ("192.0.0.1", 53))
+    if s.recv(999)[:2] == q[:2]: break
+print("and is answered again")
 `
 	prepare := func(lab *netlab.Lab) {
 		world(lab)
@@ -280,25 +286,94 @@ print("flooded in", int(time.monotonic() - began) + 1)
 				t.Errorf("the question %s %s left", q.Type, q.Name)
 			}
 		}
-		y.Write(t, "flood.py", flood) // A101
-		r := y.Run(t, "run", "--allow", "*.wild.test", "--", python, "flood.py").OK(t)
-		n := 0
-		for _, q := range lab.Questions() {
-			if strings.HasSuffix(q.Name, ".wild.test.") {
-				n++
+		t.Run("A101 flood", func(t *testing.T) { noneLeaves(t, y, lab, flood) })
+		t.Run("A077 wildcard", func(t *testing.T) { leavesWithAConnection(t, y, lab) })
+	})
+}
+
+// noneLeaves floods bailey with names below an allowed wildcard.
+func noneLeaves(t *testing.T, y *yard.Yard, lab *netlab.Lab, flood string) {
+	t.Helper()
+	y.Write(t, "flood.py", flood)
+	r := y.Run(t, "run", "--json", "--allow", "*.wild.test", "--", python, "flood.py").OK(t)
+	if !strings.Contains(r.Stdout, "answered again") {
+		t.Errorf("after the flood: %s", r.Stdout)
+	}
+	for _, q := range lab.Questions() {
+		if strings.HasSuffix(q.Name, ".wild.test.") {
+			t.Errorf("the question %s left", q.Name)
+		}
+	}
+	n := 0
+	for _, ev := range decisions(t, r) {
+		if ev.Protocol == "dns" && ev.Verdict == "allow" {
+			n++
+		}
+	}
+	if n < 100 {
+		t.Errorf("%d questions of the flood were answered", n)
+	}
+}
+
+// leavesWithAConnection asks for names below a wildcard, and then connects to
+// one of them.
+func leavesWithAConnection(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
+	t.Helper()
+	const secret = "mfzwizltoqqgs4zaonswg4tfoq"
+	lab.Name("host.wild.test", netlab.Allowed)
+	lab.Name(secret+".wild.test", netlab.Allowed)
+	attack(t, y, []attempt{
+		{Name: "data", Op: "lookup", To: secret + ".wild.test", inside: reaches("198.18.0.")},
+		script("data, by the C library", "getent hosts x."+secret+".wild.test", nil, reaches("198.18.0.")),
+		ask(t, "data, TXT", "udp", "9.9.9.9:53", secret+".wild.test", dns.TypeTXT, nil, answers(dns.RcodeSuccess)),
+		script("a program that looks up and connects", "curl -sS http://host.wild.test/", nil, reaches("hello from host.wild.test at 11.0.0.10")),
+		script("SSH to a name", python+` -c 'import socket; print(socket.create_connection(("host.wild.test", 22)).recv(99).decode())'`, nil, reaches("SSH-2.0-lab")),
+	}, "--allow", "*.wild.test", "--allow", "*.wild.test:22")
+	if !lab.Asked("host.wild.test") {
+		t.Error("the name of the connection was not asked for")
+	}
+	for _, q := range lab.Questions() {
+		if strings.Contains(q.Name, secret) {
+			t.Errorf("the question %s left", q.Name)
+		}
+	}
+}
+
+// TestEGR09_RecordsOnlyWhereTheyAreNamed: TXT and SRV by the rule that names
+// them, from the policy file to the program.
+func TestEGR09_RecordsOnlyWhereTheyAreNamed(t *testing.T) {
+	t.Attr("claim", "EGR-09")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		y.Wrap = lab.Enter
+		lab.Record(`db.test. 60 TXT "replicaSet=x"`)
+		lab.Record(`_mongodb._tcp.db.test. 60 SRV 1 2 27017 shard.db.test.`)
+		lab.Record(`plain.test. 60 TXT "canary"`)
+		userPolicy(t, y, `net:
+  allow:
+    - plain.test
+    - host: db.test
+      dns: [TXT, _mongodb._tcp]
+`)
+		got := func(kind uint16, text string) want {
+			return func(v verdict) string {
+				m := new(dns.Msg)
+				if m.Unpack(v.Data) != nil || m.Rcode != dns.RcodeSuccess || len(m.Answer) != 1 || m.Answer[0].Header().Rrtype != kind || !strings.Contains(m.Answer[0].String(), text) {
+					return "want the record"
+				}
+				return ""
 			}
 		}
-		var seconds int
-		if _, err := fmt.Sscanf(r.Stdout, "flooded in %d", &seconds); err != nil {
-			t.Fatalf("%v: %q", err, r.Stdout)
-		}
-		most := 1000 + 200*(seconds+1) // the bucket, and what it gained until the end
-		if most > questions/2 {
-			t.Fatalf("a flood that takes %d s is none", seconds)
-		}
-		if n == 0 || n > most {
-			t.Errorf("%d questions of a flood left, want 1 to %d", n, most)
-		}
+		empty, nx := answers(dns.RcodeSuccess), answers(dns.RcodeNameError)
+		attack(t, y, []attempt{
+			ask(t, "TXT", "udp", "192.0.0.1:53", "db.test", dns.TypeTXT, nil, got(dns.TypeTXT, "replicaSet=x")),
+			ask(t, "SRV", "udp", "192.0.0.1:53", "_mongodb._tcp.db.test", dns.TypeSRV, nil, got(dns.TypeSRV, "27017 shard.db.test.")),
+			ask(t, "A086 TXT of another host", "udp", "192.0.0.1:53", "plain.test", dns.TypeTXT, nil, empty),
+			ask(t, "A086 another service", "udp", "192.0.0.1:53", "_data._tcp.db.test", dns.TypeSRV, nil, nx),
+			ask(t, "A086 below it", "udp", "192.0.0.1:53", "data.db.test", dns.TypeTXT, nil, nx),
+		})
+		stayed(t, lab, nil, "db.test", "_mongodb._tcp.db.test")
 	})
 }
 

@@ -111,6 +111,7 @@ type showRule struct {
 	Paths     []string `json:"paths,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Inspect   bool     `json:"inspect,omitempty"`
+	DNS       []string `json:"dns,omitempty"`
 	Service   bool     `json:"host_service,omitempty"`
 }
 
@@ -227,7 +228,7 @@ func showRules(list []settings.Held) []showRule {
 	for _, h := range list {
 		r := showRule{Rule: h.String(), From: h.From, Preset: h.Preset, Why: h.Why, Service: h.Service}
 		if n := h.Narrow; n != nil {
-			r.Methods, r.Paths, r.Inspect = n.Methods, n.Paths, n.Inspect
+			r.Methods, r.Paths, r.Inspect, r.DNS = n.Methods, n.Paths, n.Inspect, n.Records
 			for _, p := range n.Addresses {
 				r.Addresses = append(r.Addresses, p.String())
 			}

@@ -22,6 +22,8 @@ const (
 type Pins struct {
 	mu    sync.Mutex
 	names map[netip.Addr][]pin // latest first
+
+	standIns standIns
 }
 
 type pin struct {
@@ -46,6 +48,9 @@ func (p *Pins) Add(name string, addrs []netip.Addr, now time.Time) {
 
 // Names returns the names that were answered with an address, latest first.
 func (p *Pins) Names(a netip.Addr, now time.Time) []string {
+	if name := p.standIns.name(a); name != "" {
+		return []string{name}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string

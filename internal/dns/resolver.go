@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/miekg/dns"
+
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -20,39 +22,58 @@ const (
 	keepFound     = 10 * time.Second
 	keepNotFound  = 5 * time.Second
 	keepFailure   = time.Second
+
+	// Of names that no rule spells out: what a package manager or a browser
+	// opens stays below it, and a sandbox cannot make its own alphabet of them.
+	freshRate = 5 // a second
+	freshPeak = 300
 )
 
 // HostResolver resolves names as this machine does, by /etc/hosts and the
 // servers of /etc/resolv.conf, with Go's own resolver: the C library's reads
-// 0177.0.0.1 and its kin as addresses. It asks for IPv4 alone, and keeps what
-// it found for ten seconds, so that a look-up and the connection after it
-// see the same addresses. It is safe for concurrent use.
+// 0177.0.0.1 and its kin as addresses. What servers answer is screened. It asks
+// for IPv4 alone, and keeps what it found for ten seconds, so that a look-up
+// and the connection after it see the same addresses. It is safe for
+// concurrent use.
 type HostResolver struct {
 	now   func() time.Time
 	begin func() (context.Context, context.CancelFunc) // of a question to the servers
 	slots chan struct{}
+	named func(string) bool
+	fresh bucket // of names that are not named
 
 	mu    sync.Mutex
-	names map[string]*lookup
+	asked map[inquiry]*lookup
+}
+
+// inquiry is what is asked of the servers.
+type inquiry struct {
+	kind uint16 // dns.TypeA, TypeTXT or TypeSRV
+	name string
 }
 
 // lookup is a question that is under way or was answered; the fields after
 // done may be read once done is closed.
 type lookup struct {
-	done  chan struct{}
-	addrs []netip.Addr
-	err   error
-	until time.Time
+	done     chan struct{}
+	addrs    []netip.Addr
+	texts    []string
+	services []*net.SRV
+	err      error
+	until    time.Time
 }
 
 // NewHostResolver makes a resolver with its own cache. What it is asking when
-// ctx ends, ends too.
-func NewHostResolver(ctx context.Context, now func() time.Time) *HostResolver {
+// ctx ends, ends too. Of names for which named is false only so many are looked
+// up in a time; beyond, the error wraps policy.ErrManyNames.
+func NewHostResolver(ctx context.Context, now func() time.Time, named func(name string) bool) *HostResolver {
 	return &HostResolver{
 		now:   now,
 		begin: func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, lookupTimeout) },
 		slots: make(chan struct{}, maxLookups),
-		names: map[string]*lookup{},
+		named: named,
+		fresh: bucket{perSecond: freshRate, burst: freshPeak},
+		asked: map[inquiry]*lookup{},
 	}
 }
 
@@ -61,30 +82,46 @@ func NewHostResolver(ctx context.Context, now func() time.Time) *HostResolver {
 // the addresses have to pass policy.DecideAddr. The error wraps policy.ErrNoAddress
 // where the name has none.
 func (r *HostResolver) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	l, mine := r.join(name)
+	l, err := r.look(ctx, inquiry{dns.TypeA, name})
+	if err != nil {
+		return nil, err
+	}
+	return l.addrs, nil
+}
+
+// look returns what a question found, or its error.
+func (r *HostResolver) look(ctx context.Context, q inquiry) (*lookup, error) {
+	l, mine := r.join(q)
+	if l == nil {
+		return nil, fmt.Errorf("look up %s: %w", q.name, policy.ErrManyNames)
+	}
 	if mine {
-		r.ask(name, l) //nolint:contextcheck // it ends with the resolver, not with who asks first
+		r.ask(q, l) //nolint:contextcheck // it ends with the resolver, not with who asks first
 	}
 	select {
 	case <-l.done:
-		return l.addrs, l.err
+		return l, l.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("look up %s: %w", name, ctx.Err())
+		return nil, fmt.Errorf("look up %s: %w", q.name, ctx.Err())
 	}
 }
 
-// join returns the question for a name and whether the caller has to ask it.
-func (r *HostResolver) join(name string) (l *lookup, mine bool) {
+// join returns what is or was asked and whether the caller has to ask it; nil
+// if the question is one too many.
+func (r *HostResolver) join(q inquiry) (l *lookup, mine bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l, ok := r.names[name]; ok && !r.stale(l) {
+	if l, ok := r.asked[q]; ok && !r.stale(l) {
 		return l, false
 	}
-	if len(r.names) >= maxCached {
+	if !r.named(q.name) && !r.fresh.take(r.now()) {
+		return nil, false
+	}
+	if len(r.asked) >= maxCached {
 		r.evict()
 	}
 	l = &lookup{done: make(chan struct{})}
-	r.names[name] = l
+	r.asked[q] = l
 	return l, true
 }
 
@@ -98,31 +135,31 @@ func (r *HostResolver) stale(l *lookup) bool {
 }
 
 func (r *HostResolver) evict() {
-	for name, l := range r.names {
+	for q, l := range r.asked {
 		if r.stale(l) {
-			delete(r.names, name)
+			delete(r.asked, q)
 		}
 	}
-	for name := range r.names {
-		if len(r.names) < maxCached {
+	for q := range r.asked {
+		if len(r.asked) < maxCached {
 			return
 		}
-		delete(r.names, name) // whoever waits for it holds it
+		delete(r.asked, q) // whoever waits for it holds it
 	}
 }
 
 // ask puts the question for everybody who waits, so it does not end with the
 // caller who happened to be first, but with the resolver.
-func (r *HostResolver) ask(name string, l *lookup) {
+func (r *HostResolver) ask(q inquiry, l *lookup) {
 	defer close(l.done)
 	ctx, cancel := r.begin()
 	defer cancel()
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
-		l.addrs, l.err = lookupHost(ctx, name)
+		l.find(ctx, q)
 	case <-ctx.Done():
-		l.err = fmt.Errorf("look up %s: %w", name, ctx.Err())
+		l.err = fmt.Errorf("look up %s: %w", q.name, ctx.Err())
 	}
 	keep := keepFound
 	switch {
@@ -134,19 +171,31 @@ func (r *HostResolver) ask(name string, l *lookup) {
 	l.until = r.now().Add(keep)
 }
 
+// find asks the machine's servers.
+func (l *lookup) find(ctx context.Context, q inquiry) {
+	switch q.kind {
+	case dns.TypeTXT:
+		l.texts, l.err = lookupTXT(ctx, q.name)
+	case dns.TypeSRV:
+		l.services, l.err = lookupSRV(ctx, q.name)
+	default:
+		l.addrs, l.err = lookupHost(ctx, q.name)
+	}
+}
+
+func resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: dialScreened}
+}
+
 func lookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
-	resolver := net.Resolver{PreferGo: true, StrictErrors: true}
 	// The final dot keeps the search list of resolv.conf out: allow.test must
 	// never become allow.test.corp.example.
-	addrs, err := resolver.LookupNetIP(ctx, "ip4", name+".")
+	addrs, err := resolver().LookupNetIP(ctx, "ip4", name+".")
 	if err != nil {
-		if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-			return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
-		}
-		return nil, fmt.Errorf("look up %s: %w", name, err)
+		return nil, foundNothing(name, 0, err)
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
+		return nil, foundNothing(name, 0, nil)
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -14,10 +15,13 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
-// Resolver finds the IPv4 addresses of a normalised name. An error that wraps
-// policy.ErrNoAddress says there are none.
+// Resolver finds the records of a name: the IPv4 addresses or TXT records of a
+// normalised one, the services of one such as _imap._tcp.example.com. An error
+// that wraps policy.ErrNoAddress says there are none.
 type Resolver interface {
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+	LookupSRV(ctx context.Context, name string) ([]*net.SRV, error)
 }
 
 // Recorder takes an event. It is called from many goroutines and may block.
@@ -63,14 +67,18 @@ func New(cfg Config) *Responder {
 	}
 }
 
-// answer returns the bytes to send back for a packet, or nil for none.
-func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
+// answer returns the bytes to send back for a packet, or nil for none. stream:
+// it came by TCP.
+func (r *Responder) answer(ctx context.Context, packet []byte, stream bool) []byte {
 	if !r.rate.take(r.cfg.Now()) {
 		return nil
 	}
-	q, refusal := readQuery(packet)
+	q, refusal := readQuery(packet, stream)
 	if q.msg == nil {
 		return refusal
+	}
+	if host, ok := r.rules.ServiceOf(q.name); ok {
+		return r.answerService(ctx, q, host)
 	}
 	name, err := policy.NormalizeName(q.name)
 	if err != nil {
@@ -84,10 +92,45 @@ func (r *Responder) answer(ctx context.Context, packet []byte) []byte {
 		r.record(name, d)
 		return q.reply(dns.RcodeNameError)
 	}
-	if q.kind != dns.TypeA {
+	switch {
+	case q.kind == dns.TypeTXT && r.rules.ServesTXT(name):
+		texts, err := r.cfg.Resolver.LookupTXT(ctx, name)
+		return r.answerRecords(q, name, d, q.textRecords(texts), err)
+	case q.kind != dns.TypeA:
 		return q.reply(dns.RcodeSuccess)
+	case r.rules.StandsIn(name):
+		r.record(name, d)
+		return q.reply(dns.RcodeSuccess, q.records([]netip.Addr{r.cfg.Pins.standIns.of(name)})...)
 	}
 	return r.resolve(ctx, q, name, d)
+}
+
+// answerService answers about a service that a rule names of a host.
+func (r *Responder) answerService(ctx context.Context, q query, host string) []byte {
+	d := r.rules.Decide(question(host))
+	name := strings.ToLower(strings.TrimSuffix(q.name, "."))
+	switch {
+	case d.Verdict != bailey.Allow:
+		r.record(name, d)
+		return q.reply(dns.RcodeNameError)
+	case q.kind != dns.TypeSRV:
+		return q.reply(dns.RcodeSuccess)
+	}
+	list, err := r.cfg.Resolver.LookupSRV(ctx, name)
+	return r.answerRecords(q, name, d, q.serviceRecords(list), err)
+}
+
+// answerRecords answers with what a look-up found.
+func (r *Responder) answerRecords(q query, name string, d bailey.Decision, found []dns.RR, err error) []byte {
+	switch {
+	case errors.Is(err, policy.ErrNoAddress): // other records may be there
+		return q.reply(dns.RcodeSuccess)
+	case err != nil:
+		r.record(name, policy.Unresolved(name, d.Rule, err))
+		return q.reply(dns.RcodeServerFailure)
+	}
+	r.record(name, d)
+	return q.reply(dns.RcodeSuccess, found...)
 }
 
 // question is whether a name may be resolved.
@@ -150,7 +193,7 @@ func (q query) records(addrs []netip.Addr) []dns.RR {
 	out := make([]dns.RR, 0, len(addrs))
 	for _, a := range addrs {
 		out = append(out, &dns.A{
-			Hdr: dns.RR_Header{Name: q.name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: answerTTL, Rdlength: 0},
+			Hdr: q.header(dns.TypeA),
 			A:   a.AsSlice(),
 		})
 	}

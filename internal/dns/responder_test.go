@@ -49,6 +49,32 @@ func (z *zone) Lookup(_ context.Context, name string) ([]netip.Addr, error) {
 	return out, nil
 }
 
+// LookupTXT and LookupSRV know the records of records.test.
+func (z *zone) LookupTXT(_ context.Context, name string) ([]string, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.asked = append(z.asked, "TXT "+name)
+	switch name {
+	case "records.test":
+		return []string{"v=1 \\ \"quoted\" \xff", strings.Repeat("x", 700)}, nil
+	case "large.test":
+		return slices.Repeat([]string{strings.Repeat("y", 200)}, 30), nil
+	case "broken.test":
+		return nil, fmt.Errorf("look up %s: %w", name, context.DeadlineExceeded)
+	}
+	return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
+}
+
+func (z *zone) LookupSRV(_ context.Context, name string) ([]*net.SRV, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.asked = append(z.asked, "SRV "+name)
+	if name == "_imap._tcp.records.test" {
+		return []*net.SRV{{Target: "mail.records.test.", Port: 993, Priority: 1, Weight: 2}}, nil
+	}
+	return nil, fmt.Errorf("look up %s: %w", name, policy.ErrNoAddress)
+}
+
 func (z *zone) questions() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -90,7 +116,8 @@ func start(t *testing.T, p policy.Policy) fixture {
 	f := fixture{
 		zone: &zone{names: map[string][]string{
 			"allow.test":    {"11.0.0.10", "11.0.0.11"},
-			"a.wild.test":   {"11.0.0.12"},
+			"a.wild.test":   {"11.0.0.12"}, // never asked for
+			"records.test":  {"11.0.0.13"},
 			"private.test":  {"10.0.0.5"},
 			"mixed.test":    {"11.0.0.10", "127.0.0.1"},
 			"mixed2.test":   {"169.254.169.254", "11.0.0.10"},
@@ -133,6 +160,16 @@ func allowPolicy(t *testing.T) policy.Policy {
 		"panic.test", "missing.test", "many.test", "ssh.test:22", "denied-ip.tst",
 	} {
 		r, err := policy.ParseRule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Allow = append(p.Allow, r)
+	}
+	for _, name := range []string{"records.test", "large.test", "broken.test", "empty.test"} {
+		r, err := policy.ParseRule(name)
+		if err == nil {
+			r, err = r.With(policy.Narrow{Records: []string{policy.TXT, "_imap._tcp"}})
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +222,7 @@ func TestResponder_Answers(t *testing.T) {
 		}{
 			{"allow.test", mdns.TypeA, mdns.RcodeSuccess, []string{"11.0.0.10", "11.0.0.11"}, ""},
 			{"AlLoW.TeSt", mdns.TypeA, mdns.RcodeSuccess, []string{"11.0.0.10", "11.0.0.11"}, "-"}, // A090
-			{"a.wild.test", mdns.TypeA, mdns.RcodeSuccess, []string{"11.0.0.12"}, ""},
+			{"a.wild.test", mdns.TypeA, mdns.RcodeSuccess, []string{"198.18.0.1"}, ""},             // A077
 			{"allow.test", mdns.TypeAAAA, mdns.RcodeSuccess, nil, "-"},
 			{"x.localhost", mdns.TypeA, mdns.RcodeSuccess, []string{"127.0.0.1"}, "-"},
 			{"localhost", mdns.TypeAAAA, mdns.RcodeSuccess, nil, "-"},
@@ -226,7 +263,7 @@ func TestResponder_Answers(t *testing.T) {
 			}
 		}
 		for _, q := range f.zone.questions() {
-			if strings.Contains(q, "evil") || q == "x.wild.test" || q == "wild.test" {
+			if strings.Contains(q, "evil") || strings.HasSuffix(q, "wild.test") {
 				t.Errorf("a question about %s left the host", q)
 			}
 		}
@@ -286,7 +323,7 @@ func TestResponder_NoPolicyNoAnswer(t *testing.T) {
 	}
 }
 
-// A092: EDNS options of the client go nowhere; A longer message stays within
+// A092: EDNS options of the client go nowhere; a list of addresses stays within
 // what UDP without EDNS may carry.
 func TestResponder_IgnoresEDNS(t *testing.T) {
 	t.Parallel()
@@ -301,7 +338,7 @@ func TestResponder_IgnoresEDNS(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed, _ := r.Pack()
-	if r.IsEdns0() != nil || len(r.Answer) != 8 || len(packed) > 512 {
+	if o := r.IsEdns0(); o == nil || len(o.Option) != 0 || o.UDPSize() != 1232 || len(r.Answer) != 8 || len(packed) > 512 {
 		t.Errorf("%d bytes: %v", len(packed), r)
 	}
 	if ttl := r.Answer[0].Header().Ttl; ttl < 5 || ttl > 300 {
@@ -440,5 +477,141 @@ func TestPins(t *testing.T) {
 	}
 	if kept > 4096 || kept < 4000 {
 		t.Errorf("%d addresses are kept", kept)
+	}
+}
+
+// TXT and SRV are answered for the hosts and services that a rule names, and
+// for nothing else.
+func TestResponder_NamedRecords(t *testing.T) {
+	t.Parallel()
+	f := start(t, allowPolicy(t))
+	texts := ask(t, f, "tcp", "records.test", mdns.TypeTXT)
+	var got []string
+	for _, rr := range texts.Answer {
+		if txt, ok := rr.(*mdns.TXT); ok {
+			got = append(got, strings.Join(txt.Txt, ""))
+		}
+	}
+	if want := []string{`v=1 \\ \"quoted\" \255`, strings.Repeat("x", 700)}; !slices.Equal(got, want) {
+		t.Errorf("TXT: %q, want %q", got, want)
+	}
+	services := ask(t, f, "udp", "_IMAP._tcp.Records.test", mdns.TypeSRV)
+	if len(services.Answer) != 1 || !strings.HasSuffix(services.Answer[0].String(), "\tIN\tSRV\t1 2 993 mail.records.test.") {
+		t.Errorf("SRV: %v", services)
+	}
+	for _, c := range []struct {
+		name  string
+		kind  uint16
+		rcode int
+	}{
+		{"allow.test", mdns.TypeTXT, mdns.RcodeSuccess},                // the host is named, its records are not
+		{"a.wild.test", mdns.TypeTXT, mdns.RcodeSuccess},               // below a wildcard
+		{"x.records.test", mdns.TypeTXT, mdns.RcodeNameError},          // below the host
+		{"_smtp._tcp.records.test", mdns.TypeSRV, mdns.RcodeNameError}, // another service
+		{"_imap._udp.records.test", mdns.TypeSRV, mdns.RcodeNameError},
+		{"x._imap._tcp.records.test", mdns.TypeSRV, mdns.RcodeNameError},
+		{"_imap._tcp.allow.test", mdns.TypeSRV, mdns.RcodeNameError},
+		{"_imap._tcp.records.test", mdns.TypeA, mdns.RcodeSuccess},
+		{"_imap._tcp.records.test", mdns.TypeTXT, mdns.RcodeSuccess},
+		{"records.test", mdns.TypeSRV, mdns.RcodeSuccess},
+		{"records.test", mdns.TypeMX, mdns.RcodeSuccess},
+		{"empty.test", mdns.TypeTXT, mdns.RcodeSuccess},
+		{"broken.test", mdns.TypeTXT, mdns.RcodeServerFailure},
+	} {
+		if r := ask(t, f, "udp", c.name, c.kind); r.Rcode != c.rcode || len(r.Answer) != 0 {
+			t.Errorf("%s %s: %v", c.name, mdns.TypeToString[c.kind], r)
+		}
+	}
+	want := []string{"SRV _imap._tcp.records.test", "TXT broken.test", "TXT empty.test", "TXT records.test"}
+	if got := slices.Sorted(slices.Values(f.zone.questions())); !slices.Equal(got, want) {
+		t.Errorf("questions that left: %q, want %q", got, want)
+	}
+}
+
+// An answer is as long as its way can carry, and says when it is cut (RFC 1035
+// §4.2.1, RFC 6891 §6.2).
+func TestResponder_Sizes(t *testing.T) {
+	t.Parallel()
+	f := start(t, allowPolicy(t))
+	for _, c := range []struct {
+		network string
+		size    uint16 // of the client's EDNS; 0: none
+		most    int
+		cut     bool
+	}{{"udp", 0, 512, true}, {"udp", 100, 512, true}, {"udp", 1000, 1000, true}, {"udp", 4096, 1232, true}, {"tcp", 0, 8 << 10, false}} {
+		m := new(mdns.Msg).SetQuestion("large.test.", mdns.TypeTXT)
+		if c.size > 0 {
+			m.SetEdns0(c.size, false)
+		}
+		addr := f.udp
+		if c.network == "tcp" {
+			addr = f.tcp
+		}
+		r, _, err := (&mdns.Client{Net: c.network, UDPSize: 4096, Timeout: 5 * time.Second}).Exchange(m, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Compress = true
+		if r.Truncated != c.cut || r.Len() > c.most || r.Len() < c.most/3 || (r.IsEdns0() != nil) != (c.size > 0) {
+			t.Errorf("%+v: %d bytes, cut %v, EDNS %v", c, r.Len(), r.Truncated, r.IsEdns0())
+		}
+		if !c.cut && len(r.Answer) != 4096/200 { // no more than the bound of data
+			t.Errorf("%d records", len(r.Answer))
+		}
+	}
+	m := new(mdns.Msg).SetQuestion("allow.test.", mdns.TypeA)
+	m.SetEdns0(1232, false).IsEdns0().SetVersion(1)
+	if r, _, err := (&mdns.Client{Timeout: 5 * time.Second}).Exchange(m, f.udp); err != nil || r.Rcode != mdns.RcodeBadVers || len(r.Answer) != 0 {
+		t.Errorf("EDNS version 1: %v, %v", r, err)
+	}
+}
+
+// A077: names below a wildcard are answered without a question, each with an
+// address of its own that leads back to it.
+func TestResponder_StandIns(t *testing.T) {
+	t.Parallel()
+	f := start(t, allowPolicy(t))
+	seen := map[string]string{}
+	for i := range 50 {
+		name := fmt.Sprintf("data-%d.wild.test", i)
+		got := addresses(ask(t, f, "udp", name, mdns.TypeA))
+		if len(got) != 1 || seen[got[0]] != "" {
+			t.Fatalf("%s: %v", name, got)
+		}
+		seen[got[0]] = name
+		a := netip.MustParseAddr(got[0])
+		if names := f.pins.Names(a, time.Now()); !slices.Equal(names, []string{name}) {
+			t.Errorf("%s stands for %v", a, names)
+		}
+		if c := policy.Classify(a); c != policy.ClassBenchmarking {
+			t.Errorf("%s is %s: it could be dialled", a, c)
+		}
+		if again := addresses(ask(t, f, "tcp", strings.ToUpper(name), mdns.TypeA)); !slices.Equal(again, got) {
+			t.Errorf("%s has moved from %v to %v", name, got, again)
+		}
+	}
+	if q := f.zone.questions(); len(q) != 0 {
+		t.Errorf("questions left: %v", q)
+	}
+	ask(t, f, "udp", "allow.test", mdns.TypeA) // twin: a name that a rule spells out is looked up
+	if q := f.zone.questions(); !slices.Equal(q, []string{"allow.test"}) {
+		t.Errorf("questions that left: %v", q)
+	}
+}
+
+// Where names are open, they are looked up, below a wildcard too.
+func TestResponder_NoStandInsWhereNamesAreOpen(t *testing.T) {
+	t.Parallel()
+	for _, open := range []func(*policy.Policy){
+		func(p *policy.Policy) { p.DNS = bailey.DNSOpen },
+		func(p *policy.Policy) { p.Mode = bailey.NetOpen },
+		func(p *policy.Policy) { p.Mode = bailey.NetFull },
+	} {
+		p := allowPolicy(t)
+		open(&p)
+		f := start(t, p)
+		if got := addresses(ask(t, f, "udp", "a.wild.test", mdns.TypeA)); !slices.Equal(got, []string{"11.0.0.12"}) {
+			t.Errorf("%v, %v: %v", p.Mode, p.DNS, got)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func (r *Responder) servePackets(ctx context.Context, udp net.PacketConn) error 
 		r.slots <- struct{}{} // full: the socket's buffer is the queue
 		running.Go(func() {
 			defer func() { <-r.slots }()
-			if reply := r.answerSafely(ctx, packet); reply != nil {
+			if reply := r.answerSafely(ctx, packet, false); reply != nil {
 				_, _ = udp.WriteTo(reply, from) // nobody to tell; the client asks again
 			}
 		})
@@ -119,11 +119,11 @@ func (r *Responder) serveStream(ctx context.Context, c net.Conn) {
 		if _, err := io.ReadFull(c, packet); err != nil {
 			return
 		}
-		reply := r.answerSafely(ctx, packet)
+		reply := r.answerSafely(ctx, packet, true)
 		if reply == nil {
 			return
 		}
-		out := binary.BigEndian.AppendUint16(nil, uint16(len(reply))) //nolint:gosec // at most 512
+		out := binary.BigEndian.AppendUint16(nil, uint16(len(reply))) //nolint:gosec // at most maxReply
 		if _, err := c.Write(append(out, reply...)); err != nil {
 			return
 		}
@@ -141,7 +141,7 @@ func pause(ctx context.Context) {
 }
 
 // answerSafely keeps a bug that hostile bytes can trigger to the one packet.
-func (r *Responder) answerSafely(ctx context.Context, packet []byte) (reply []byte) {
+func (r *Responder) answerSafely(ctx context.Context, packet []byte, stream bool) (reply []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			reply = nil
@@ -153,5 +153,5 @@ func (r *Responder) answerSafely(ctx context.Context, packet []byte) (reply []by
 			r.cfg.Recorder.Record(ev)
 		}
 	}()
-	return r.answer(ctx, packet)
+	return r.answer(ctx, packet, stream)
 }

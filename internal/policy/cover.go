@@ -23,6 +23,9 @@ func (p Policy) Covers(r Rule) bool {
 		return false
 	}
 	private := func(a netip.Prefix) bool { return Classify(a.Addr()) == ClassPrivate }
+	if r.Narrow != nil && len(r.Narrow.Records) > 0 {
+		return false // no mode answers those
+	}
 	if r.Narrow != nil && len(r.Narrow.Addresses) > 0 {
 		return p.Mode == bailey.NetFull && !slices.ContainsFunc(r.Narrow.Addresses, func(a netip.Prefix) bool { return !private(a) })
 	}
@@ -60,6 +63,7 @@ func (r Rule) covers(o Rule) bool {
 		b = *o.Narrow
 	}
 	return (b.Inspect || !a.Inspect) &&
+		(len(b.Records) == 0 || len(a.Records) > 0 && coversAll(a.Records, b.Records, func(x, y string) bool { return x == y })) &&
 		coversAll(a.Methods, b.Methods, func(x, y string) bool { return x == y }) &&
 		coversAll(a.Paths, b.Paths, coversPattern) &&
 		(len(a.Addresses) > 0 || len(b.Addresses) == 0) &&

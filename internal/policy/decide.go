@@ -213,11 +213,12 @@ func (x *Index) DecideHostAddress(r Request, d bailey.Decision, addr netip.Addr,
 
 // DeniedNames returns the deny rules for one name each that hold at a port.
 // A connection that says no name may be for any of them, so where it goes is
-// compared with what they resolve to (DecideNameless).
+// compared with what they resolve to (DecideNameless). Fenced rules are left
+// out: a sandbox that wrote their file would have its data looked up.
 func (p Policy) DeniedNames(port uint16) []Rule {
 	var out []Rule
 	for _, rule := range p.Deny {
-		if rule.Host != "" && !rule.Wildcard && !rule.Addr.IsValid() && rule.deniesPort(port) {
+		if rule.Host != "" && !rule.Wildcard && !rule.Fenced && !rule.Addr.IsValid() && rule.deniesPort(port) {
 			out = append(out, rule)
 		}
 	}
@@ -260,6 +261,9 @@ func (x *Index) OfUser(r Request) bool {
 func Unresolved(name, rule string, err error) bailey.Decision {
 	if errors.Is(err, ErrNoAddress) {
 		return denied(ReasonUnresolved, rule, fmt.Sprintf("%s is allowed, and this machine finds no IPv4 address for it", name))
+	}
+	if errors.Is(err, ErrManyNames) {
+		return denied(ReasonTooMany, rule, fmt.Sprintf("%s is allowed, and this sandbox has asked for too many different names in a short time; go on in a minute, or name the host in a rule", name))
 	}
 	return denied(ReasonUnresolved, rule, fmt.Sprintf("%s is allowed, and the DNS of this machine failed to answer for it: no answer in time, or an error of its server; trying again may help", name))
 }

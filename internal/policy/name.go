@@ -17,6 +17,10 @@ const (
 // having answered.
 var ErrNoAddress = errors.New("no such host")
 
+// ErrManyNames says that a name is not looked up, since a sandbox asked for too
+// many different ones.
+var ErrManyNames = errors.New("too many different names in a short time")
+
 // ErrNotHostname is in the chain of every error of NormalizeName.
 var ErrNotHostname = errors.New("not a host name")
 

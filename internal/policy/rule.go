@@ -26,7 +26,7 @@ type Rule struct {
 	Addr     netip.Addr // an address instead of a name
 	Port     uint16     // 0: none was written (allow: 80 and 443; deny: every port)
 	Service  bool       // a service on this machine's loopback; Host is ServiceHost
-	Fenced   bool       // a stranger's, within what is allowed: never opens an address of this machine, and no denied one
+	Fenced   bool       // a stranger's, within what is allowed: never opens an address of this machine, and no denied one; its name is never looked up for itself
 	Narrow   *Narrow    // nil: all that Host and Port say; shared, never changed
 }
 
@@ -36,6 +36,7 @@ type Narrow struct {
 	Methods   []string       // of HTTP requests; empty: any
 	Paths     []string       // of HTTP requests, as CheckPattern takes them; empty: any
 	Inspect   bool           // TLS is to be opened
+	Records   []string       // DNS records that are answered besides addresses, as CheckRecord takes them: this widens
 }
 
 // ofRequests reports whether the rule speaks of some requests alone.
@@ -113,6 +114,9 @@ func (n *Narrow) texts() []string {
 	if n.Inspect {
 		parts = append(parts, "inspected")
 	}
+	if len(n.Records) > 0 {
+		parts = append(parts, "dns "+strings.Join(n.Records, ","))
+	}
 	return parts
 }
 
@@ -132,6 +136,7 @@ type wireRule struct {
 	Methods   []string       `json:"methods,omitempty"`
 	Paths     []string       `json:"paths,omitempty"`
 	Inspect   bool           `json:"inspect,omitempty"`
+	Records   []string       `json:"dns,omitempty"`
 	Fenced    bool           `json:"fenced,omitempty"`
 }
 
@@ -145,7 +150,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		w.Host, w.Service = "", r.Port
 	}
 	if n := r.Narrow; n != nil {
-		w.Addresses, w.Methods, w.Paths, w.Inspect = n.Addresses, n.Methods, n.Paths, n.Inspect
+		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records
 	}
 	return json.Marshal(w)
 }
@@ -189,7 +194,7 @@ func (w wireRule) rule() (Rule, error) {
 		return Rule{}, err
 	}
 	r.Fenced = w.Fenced
-	return r.With(Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect})
+	return r.With(Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records})
 }
 
 // matchesHost reports whether the rule speaks of this normalised name.

@@ -141,7 +141,7 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 		return p.service(n, v, held)
 	}
 	if deny {
-		for _, name := range []string{"addresses", "inspect"} {
+		for _, name := range []string{"addresses", "inspect", "dns"} {
 			if v := get(n, name); v != nil {
 				p.at(v, "%s says nothing in a deny rule; leave it out", name)
 			}
@@ -262,6 +262,11 @@ func (p *parser) narrow(n *yaml.Node) policy.Narrow {
 	}
 	if v := get(n, "inspect"); v != nil {
 		p.wrong(v, v.Decode(&out.Inspect))
+	}
+	for _, v := range items(get(n, "dns")) {
+		if !p.wrong(v, policy.CheckRecord(v.Value)) {
+			out.Records = append(out.Records, v.Value)
+		}
 	}
 	return out
 }

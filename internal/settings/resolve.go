@@ -198,7 +198,10 @@ func (e *Effective) tighten(project Net) {
 	} else if a != nil && !a.Value {
 		e.Ask = *a
 	}
-	e.Deny = append(e.Deny, project.Deny...)
+	for _, h := range project.Deny {
+		h.Fenced = true
+		e.Deny = append(e.Deny, h)
+	}
 }
 
 // tightenSetting takes a setting over that is narrower, and reports whether it

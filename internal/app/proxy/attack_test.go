@@ -729,7 +729,7 @@ func TestRaw_NamesByPin(t *testing.T) {
 // A076 to A088 from inside: every DNS server is ours.
 func TestDNS(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, allow(t, "allow.test", "*.wild.test", "cname.test"))
+	l := newLab(t, allow(t, "allow.test", "*.wild.test", "cname.test", "missing.test"))
 	for _, network := range []string{"udp", "tcp"} {
 		for _, server := range []string{"192.0.0.1:53", "9.9.9.9:53", resolver + ":53", "1.1.1.1:53"} {
 			if got := answers(l.lookup(network, server, "AlloW.test", mdns.TypeA)); !slices.Equal(got, []string{allowed}) {
@@ -750,10 +750,16 @@ func TestDNS(t *testing.T) {
 	if got := answers(l.lookup("udp", "9.9.9.9:53", "cname.test", mdns.TypeA)); !slices.Equal(got, []string{evil}) {
 		t.Errorf("alias: %v, want the address alone", got)
 	}
-	if r := l.lookup("udp", "9.9.9.9:53", "nowhere.wild.test", mdns.TypeA); r.Rcode != mdns.RcodeNameError {
+	if r := l.lookup("udp", "9.9.9.9:53", "missing.test", mdns.TypeA); r.Rcode != mdns.RcodeNameError {
 		t.Errorf("a name that is not there: %v", r)
 	}
-	want := []string{"allow.test A", "cname.test A", "nowhere.wild.test A"}
+	// A077: below a wildcard the question does not leave, whatever is there.
+	for _, name := range []string{"nowhere.wild.test", "mfzwizltoq.wild.test", "a.wild.test"} {
+		if got := answers(l.lookup("udp", "9.9.9.9:53", name, mdns.TypeA)); len(got) != 1 || !strings.HasPrefix(got[0], "198.18.0.") {
+			t.Errorf("A077 %s: %v, want what stands for it", name, got)
+		}
+	}
+	want := []string{"allow.test A", "cname.test A", "missing.test A"}
 	if got := l.questions(); !slices.Equal(slices.Compact(slices.Sorted(slices.Values(got))), want) {
 		t.Errorf("questions that left: %v, want %v", got, want)
 	}

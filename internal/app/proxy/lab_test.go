@@ -94,17 +94,20 @@ type lab struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	events []bailey.Event
-	opened []bailey.Event      // net.open
-	zone   map[string][]string // name → addresses, or one "=target" for a CNAME
-	asked  []string            // questions that reached the world's DNS
-	seen   map[string]int      // connections that reached a server, by its address
-	got    []string            // requests: "ADDRESS METHOD HOST PATH"
-	hosts  string              // lines of the host's /etc/hosts
+	opened []bailey.Event              // net.open
+	zone   map[string][]string         // name → addresses, or one "=target" for a CNAME
+	asked  []string                    // questions that reached the world's DNS
+	seen   map[string]int              // connections that reached a server, by its address
+	got    []string                    // requests: "ADDRESS METHOD HOST PATH"
+	hosts  string                      // lines of the host's /etc/hosts
+	odd    map[string]mdns.HandlerFunc // names that the world's DNS answers in another way
 }
 
 type option func(*lab)
 
 func withHosts(lines string) option { return func(l *lab) { l.hosts = lines } }
+
+func withOdd(odd map[string]mdns.HandlerFunc) option { return func(l *lab) { l.odd = odd } }
 
 func rules(t *testing.T, texts ...string) []policy.Rule {
 	t.Helper()
@@ -134,6 +137,7 @@ func newLab(t *testing.T, p policy.Policy, opts ...option) *lab {
 			"loop.test": {"127.0.0.1"}, "zero.test": {"0.0.0.0"}, "host.test": {host}, "a.wild.test": {host},
 			"denied.test": {second}, "beside.test": {second}, "own1.test": {"12.0.0.7"}, "own2.test": {"13.0.0.7"},
 			"cname.test": {"=evil.test"}, "cnamepriv.test": {"=private.test"}, "two.test": {"11.0.0.99", second},
+			"b.wild.test": {allowed}, "priv.wild.test": {private},
 		},
 	}
 	l.change = sync.NewCond(&l.mu)
@@ -360,6 +364,11 @@ func (l *lab) dns() {
 		name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 		l.asked = append(l.asked, name+" "+mdns.TypeToString[q.Qtype])
 		l.change.Broadcast()
+		if odd := l.odd[name]; odd != nil {
+			l.mu.Unlock()
+			odd(w, r)
+			return
+		}
 		if name == "broken.test" {
 			l.mu.Unlock()
 			m.Rcode = mdns.RcodeServerFailure

@@ -21,6 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/origdst"
+	"github.com/bailey-dev/bailey/internal/policy"
 )
 
 // Main is the process: it serves until the peer socket ends or SIGTERM or
@@ -114,7 +115,7 @@ func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpas
 	defer l.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resolver := dns.NewHostResolver(ctx, j.now)
+	resolver := dns.NewHostResolver(ctx, j.now, policy.NewIndex(s.Policy).Names)
 	pins := &dns.Pins{}
 	own := &hostAddresses{now: j.now}
 	responder := dns.New(dns.Config{

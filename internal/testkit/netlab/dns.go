@@ -13,10 +13,11 @@ type zone struct {
 	mu    sync.Mutex
 	names map[string][]netip.Addr
 	alias map[string]string
+	other map[string][]dns.RR // records that are not addresses, by owner
 }
 
 func newZone() *zone {
-	z := &zone{names: map[string][]netip.Addr{}, alias: map[string]string{}}
+	z := &zone{names: map[string][]netip.Addr{}, alias: map[string]string{}, other: map[string][]dns.RR{}}
 	for name, addrs := range map[string][]netip.Addr{
 		"allow.test":               {Allowed},
 		"www.allow.test":           {Allowed},
@@ -51,6 +52,19 @@ func (l *Lab) Alias(name, target string) {
 	l.dns.alias[dns.CanonicalName(name)] = dns.CanonicalName(target)
 }
 
+// Record adds a record that is no address, in the form of a zone file.
+func (l *Lab) Record(text string) {
+	l.tb.Helper()
+	rr, err := dns.NewRR(text)
+	if err != nil {
+		l.tb.Fatalf("netlab: %v", err)
+	}
+	l.dns.mu.Lock()
+	defer l.dns.mu.Unlock()
+	name := dns.CanonicalName(rr.Header().Name)
+	l.dns.other[name] = append(l.dns.other[name], rr)
+}
+
 // answer fills in the records for one question. Time to live is zero, so that
 // nobody keeps what a test is about to change.
 func (z *zone) answer(m *dns.Msg, q dns.Question) {
@@ -66,8 +80,13 @@ func (z *zone) answer(m *dns.Msg, q dns.Question) {
 		m.Answer = append(m.Answer, &dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: target})
 		name, owner = target, target
 	}
+	for _, rr := range z.other[name] {
+		if rr.Header().Rrtype == q.Qtype {
+			m.Answer = append(m.Answer, rr)
+		}
+	}
 	addrs := z.names[name]
-	if len(addrs) == 0 {
+	if len(addrs) == 0 && len(z.other[name]) == 0 {
 		m.Rcode = dns.RcodeNameError
 		return
 	}
