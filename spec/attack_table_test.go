@@ -26,7 +26,7 @@ var attackCases = []struct{ part, ids string }{
 	{"Packets, sockets, kernel", ""},
 	{"HTTP", ""},
 	{"Tunnels and the life of a policy", ""},
-	{"Resources", ""},
+	{"Resources", "A177 A178"},
 }
 
 // attackRow is one row of docs/attacks.md, and the part that it stands in.

@@ -18,22 +18,43 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bailey-dev/bailey/internal/netlog"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
+// netRecord is a record of `bailey net log --json`.
+type netRecord struct {
+	Time       time.Time
+	Sandbox    string
+	ID         string `json:"sandbox_id"`
+	Name       string
+	Port       uint16
+	Address    string
+	Proto      string
+	Verdict    string
+	Rule       string
+	Reason     string
+	Method     string
+	Path       string
+	BytesIn    int64 `json:"bytes_in"`
+	BytesOut   int64 `json:"bytes_out"`
+	Program    string
+	Open       bool
+	Connection uint64
+	Message    string
+}
+
 // kept returns what `bailey net log --json` prints.
-func kept(t *testing.T, y *yard.Yard, flags ...string) []netlog.Record {
+func kept(t *testing.T, y *yard.Yard, flags ...string) []netRecord {
 	t.Helper()
 	return recordsIn(t, y.Run(t, append([]string{"net", "log", "--json"}, flags...)...).OK(t).Stdout)
 }
 
-func recordsIn(t *testing.T, text string) []netlog.Record {
+func recordsIn(t *testing.T, text string) []netRecord {
 	t.Helper()
-	var list []netlog.Record
+	var list []netRecord
 	for line := range strings.Lines(text) {
-		var r netlog.Record
+		var r netRecord
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -80,7 +101,7 @@ func TestEGR11_DecisionsAreKept(t *testing.T) {
 		var lines []string
 		for _, r := range got {
 			lines = append(lines, fmt.Sprintf("%s %d %s %s %s rule=%s reason=%s %s path=%s program=%s", r.Name, r.Port, r.Address, r.Proto, r.Verdict, r.Rule, r.Reason, r.Method, r.Path, r.Program))
-			if r.Sandbox != "kept" || !regexp.MustCompile(`^sbx_[0-9a-f]{16}$`).MatchString(string(r.ID)) || r.Connection == 0 || time.Since(r.Time) > time.Minute*10 {
+			if r.Sandbox != "kept" || !regexp.MustCompile(`^sbx_[0-9a-f]{16}$`).MatchString(r.ID) || r.Connection == 0 || time.Since(r.Time) > time.Minute*10 {
 				t.Errorf("record %+v", r)
 			}
 			if r.Verdict == "allow" && (r.BytesIn == 0 || r.BytesOut == 0) {
@@ -97,7 +118,7 @@ func TestEGR11_DecisionsAreKept(t *testing.T) {
 		if again := kept(t, y); len(again) != len(want) { // nothing runs any more
 			t.Errorf("history: %+v", again)
 		}
-		if denied := kept(t, y, "--denied", "--sandbox", string(got[0].ID), "--since", "1h"); len(denied) != 2 {
+		if denied := kept(t, y, "--denied", "--sandbox", got[0].ID, "--since", "1h"); len(denied) != 2 {
 			t.Errorf("denied: %+v", denied)
 		}
 		if none := kept(t, y, "--sandbox", "other"); len(none) != 0 {
@@ -120,7 +141,7 @@ func fieldsOf(t *testing.T, y *yard.Yard) {
 	if err := json.Unmarshal([]byte(first), &raw); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields("time sandbox name port address proto verdict rule reason method path bytes_in bytes_out duration_ms program") {
+	for name := range strings.FieldsSeq("time sandbox name port address proto verdict rule reason method path bytes_in bytes_out duration_ms program") {
 		if _, ok := raw[name]; !ok {
 			t.Errorf("no field %s in %s", name, first)
 		}
@@ -354,7 +375,7 @@ func TestEGR11_WhyNamesTheFix(t *testing.T) {
 		}
 		_, _ = io.WriteString(box.Stdin, "go\n")
 		for _, name := range []string{"allow.test", "evil.test"} {
-			var r netlog.Record
+			var r netRecord
 			if !lines.Scan() || json.Unmarshal(lines.Bytes(), &r) != nil || r.Name != name || r.Sandbox != "why" {
 				t.Errorf("followed %q, %v", lines.Text(), lines.Err())
 			}
@@ -366,7 +387,7 @@ func TestEGR11_WhyNamesTheFix(t *testing.T) {
 				Port            uint16
 				Allow           struct{ Flag, YAML, File string }
 			}
-			Last []netlog.Record
+			Last []netRecord
 		}
 		why := func(args ...string) (r report) {
 			t.Helper()

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -52,6 +53,7 @@ type app struct {
 	host   run.Host
 	stdout io.Writer
 	stderr io.Writer
+	now    func() time.Time
 	model  *kong.Kong
 	rest   []string // of the arguments of a command to run: see beyondDashes
 }
@@ -108,7 +110,8 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 		}
 		return fail(host.Stderr, err)
 	}
-	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, model: parser, rest: rest}
+	//nolint:forbidigo // a process begins here
+	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, now: time.Now, model: parser, rest: rest}
 	err = parsed.Run(a)
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)

@@ -48,7 +48,7 @@ func (c *netLogCommand) Run(a *app) error {
 	defer func() { _ = r.Close() }()
 	var since time.Time
 	if d := time.Duration(c.Since); d > 0 {
-		since = time.Now().Add(-d)
+		since = a.now().Add(-d)
 	}
 	show := c.shower(a)
 	if !c.Follow {

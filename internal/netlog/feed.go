@@ -89,7 +89,11 @@ func (f *Feed) Serve(conn net.Conn) {
 		case <-gone:
 			return
 		case r, ok := <-l.records:
-			if !ok || conn.SetWriteDeadline(time.Now().Add(listenerWait)) != nil || out.Encode(r) != nil {
+			if !ok {
+				return
+			}
+			until := time.Now().Add(listenerWait) //nolint:forbidigo // of the kernel's
+			if conn.SetWriteDeadline(until) != nil || out.Encode(r) != nil {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package netlog
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -38,24 +39,9 @@ func (r *Reader) Follow(ctx context.Context, yield func(Record) error) error {
 
 // watch returns what waits for a change and names the files, or nil for all.
 func (r *Reader) watch() (changed func(context.Context) []string, stop func()) {
-	poll := func(ctx context.Context) []string {
-		select {
-		case <-ctx.Done():
-		case <-time.After(pollEvery):
-		}
-		return nil
-	}
-	w, err := inotify.New() // a user may have but so many
-	if err != nil {
+	w, err := r.watcher()
+	if err != nil { // a user may have but so many
 		return poll, func() {}
-	}
-	d, err := r.root.Open(".")
-	if err == nil {
-		_, err = w.Add(d)
-		_ = d.Close()
-	}
-	if err != nil {
-		return poll, func() { _ = w.Close() }
 	}
 	return func(ctx context.Context) []string {
 		defer context.AfterFunc(ctx, w.Wake)()
@@ -63,15 +49,45 @@ func (r *Reader) watch() (changed func(context.Context) []string, stop func()) {
 		if err != nil {
 			return poll(ctx)
 		}
-		var names []string
-		for _, e := range events {
-			if e.Lost {
-				return nil
-			}
-			if _, ok := parseName(e.Name); ok && !slices.Contains(names, e.Name) {
-				names = append(names, e.Name)
-			}
-		}
-		return names
+		return filesOf(events)
 	}, func() { _ = w.Close() }
+}
+
+// watcher watches the folder.
+func (r *Reader) watcher() (*inotify.Watcher, error) {
+	d, err := r.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	w, err := inotify.New()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Add(d); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// filesOf returns the files that events name, or nil where that is not known.
+func filesOf(events []inotify.Event) []string {
+	var names []string
+	for _, e := range events {
+		if e.Lost {
+			return nil
+		}
+		if _, ok := parseName(e.Name); ok && !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func poll(ctx context.Context) []string {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pollEvery):
+	}
+	return nil
 }

@@ -246,7 +246,7 @@ func TestWriter_FullDisk(t *testing.T) {
 func TestWriter_WantsAPrivateFolder(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
-	if err := os.Mkdir(netlog.Dir(state), 0o755); err != nil { //nolint:gosec // that is the point
+	if err := os.Mkdir(netlog.Dir(state), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var told error
@@ -342,9 +342,10 @@ func TestFeed(t *testing.T) {
 	for i := range flood { // nobody reads: none of this may wait
 		f.Publish(decision(2+i, "deny", "tls"))
 	}
-	first, gap := next(), netlog.Record{}
+	first := next()
 	f.Publish(decision(2+flood, "deny", "tls"))
-	for gap = next(); gap.Reason != policy.ReasonNotRecorded; gap = next() {
+	gap := next()
+	for ; gap.Reason != policy.ReasonNotRecorded; gap = next() {
 		first.Name = gap.Name
 		f.Publish(decision(2+flood, "deny", "tls"))
 	}

@@ -57,29 +57,18 @@ func (r *Reader) Read(since time.Time, yield func(Record) error) error {
 			_ = c.close()
 		}
 	}()
-	for len(runs) > 0 || len(open) > 0 {
-		for len(runs) > 0 && (len(open) == 0 || !runs[0].began.After(open[0].next.Time)) {
-			if c := runs[0]; c.advance() {
-				heap.Push(&open, c)
-			}
-			runs = runs[1:]
-		}
+	for {
+		runs = open.begin(runs)
 		if len(open) == 0 {
-			continue
+			return nil // begin has passed over those that hold nothing
 		}
-		c := open[0]
-		if !c.next.Time.Before(since) {
-			if err := yield(c.next); err != nil {
+		if rec := open[0].next; !rec.Time.Before(since) {
+			if err := yield(rec); err != nil {
 				return err
 			}
 		}
-		if c.advance() {
-			heap.Fix(&open, 0)
-		} else {
-			heap.Pop(&open)
-		}
+		open.step()
 	}
-	return nil
 }
 
 // Rewind has the next Read begin again.
@@ -160,11 +149,37 @@ type cursors []*cursor
 func (h cursors) Len() int           { return len(h) }
 func (h cursors) Less(i, j int) bool { return h[i].next.Time.Before(h[j].next.Time) }
 func (h cursors) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *cursors) Push(x any)        { *h = append(*h, x.(*cursor)) } //nolint:forcetypeassert // of this file alone
+func (h *cursors) Push(x any) {
+	if c, ok := x.(*cursor); ok {
+		*h = append(*h, c)
+	}
+}
+
 func (h *cursors) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
+}
+
+// begin opens those runs that began before the next record, in their order,
+// and returns the rest.
+func (h *cursors) begin(runs []*cursor) []*cursor {
+	for len(runs) > 0 && (len(*h) == 0 || !runs[0].began.After((*h)[0].next.Time)) {
+		if c := runs[0]; c.advance() {
+			heap.Push(h, c)
+		}
+		runs = runs[1:]
+	}
+	return runs
+}
+
+// step goes on by one record.
+func (h *cursors) step() {
+	if (*h)[0].advance() {
+		heap.Fix(h, 0)
+	} else {
+		heap.Pop(h)
+	}
 }
 
 // lines reads a file from where it was read to.
@@ -210,32 +225,48 @@ func (l *lines) record() (Record, bool) {
 // in the order of time; of all files where none is named.
 func (r *Reader) fresh(names []string) ([]Record, error) {
 	if names == nil {
-		files, err := list(r.root)
-		if err != nil {
-			return nil, fmt.Errorf("list the record of decisions: %w", err)
-		}
-		for _, f := range files {
-			if fi, err := r.root.Lstat(f.name()); err == nil && fi.Size() > r.offsets[f.name()] {
-				names = append(names, f.name())
-			}
+		var err error
+		if names, err = r.grown(); err != nil {
+			return nil, err
 		}
 	}
 	var out []Record
 	for _, name := range names {
-		l, err := r.open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			delete(r.offsets, name)
-			continue
-		}
-		if err != nil {
+		more, err := r.rest(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // then it was pruned
 			return nil, fmt.Errorf("read the record of decisions: %w", err)
 		}
-		for rec, ok := l.record(); ok; rec, ok = l.record() {
-			out = append(out, rec)
-		}
-		r.offsets[name] = l.offset
-		_ = l.f.Close()
+		out = append(out, more...)
 	}
 	slices.SortStableFunc(out, func(a, b Record) int { return a.Time.Compare(b.Time) })
 	return out, nil
+}
+
+// grown returns the files that hold more than was read.
+func (r *Reader) grown() ([]string, error) {
+	files, err := list(r.root)
+	if err != nil {
+		return nil, fmt.Errorf("list the record of decisions: %w", err)
+	}
+	var names []string
+	for _, f := range files {
+		if fi, err := r.root.Lstat(f.name()); err == nil && fi.Size() > r.offsets[f.name()] {
+			names = append(names, f.name())
+		}
+	}
+	return names, nil
+}
+
+// rest reads what came to a file.
+func (r *Reader) rest(name string) ([]Record, error) {
+	l, err := r.open(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Record
+	for rec, ok := l.record(); ok; rec, ok = l.record() {
+		out = append(out, rec)
+	}
+	r.offsets[name] = l.offset
+	return out, l.f.Close()
 }
