@@ -182,7 +182,7 @@ func TestAttackTableFindsFaults(t *testing.T) {
 		page string
 		want string
 	}{
-		"good":            {page(`| A001 | x | ` + "`TestX`" + ` | refused |`, `| A002 | x | none | because it cannot be |`), ""},
+		"good":            {page(`| A001 | x | `+"`TestX`"+` | refused |`, `| A002 | x | none | because it cannot be |`), ""},
 		"no marks":        {"", "marks"},
 		"cells":           {page("| A001 | x |"), "cells"},
 		"no such test":    {page("| A001 | x | `TestY` | refused |"), "there is no TestY"},
