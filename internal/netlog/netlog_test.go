@@ -90,7 +90,12 @@ func TestRead_IsInTheOrderOfTime(t *testing.T) {
 
 // A177: the record of a run has an end, and a flood of refusals takes no place
 // from what was allowed.
-func TestWriter_IsBoundedA177(t *testing.T) {
+func TestWriter_IsBounded(t *testing.T) {
+	t.Parallel()
+	t.Run("A177", boundedRecord)
+}
+
+func boundedRecord(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	w := writer(t, state, time.Unix(0, 0))
@@ -201,7 +206,12 @@ func TestRead_PassesOverWhatIsNone(t *testing.T) {
 
 // A178: a full disk is told once, costs what it costs, and what was lost is on
 // record when there is room again.
-func TestWriter_FullDiskA178(t *testing.T) {
+func TestWriter_FullDisk(t *testing.T) {
+	t.Parallel()
+	t.Run("A178", fullDisk)
+}
+
+func fullDisk(t *testing.T) {
 	t.Parallel()
 	tier.Root(t) // it mounts
 	state := t.TempDir()
