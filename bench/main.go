@@ -52,7 +52,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer lab.close()
-	report := report{Machine: machine(lab), Rounds: o.n, Missing: map[string]string{}}
+	report := report{Machine: machineLine(lab), Rounds: o.n, Missing: map[string]string{}}
 	contenders := lab.contenders(ctx, report.Missing)
 
 	running, err := lab.weigh(ctx, &report)

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
-	"strings"
-	"syscall"
+
+	"github.com/bailey-dev/bailey/bench/machine"
 )
 
 // report is everything that one run found.
@@ -133,27 +131,10 @@ func (r report) print(out io.Writer) {
 	}
 }
 
-// machine says in one line where the numbers come from.
-func machine(l *lab) string {
-	cpu := "unknown CPU"
-	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range bytes.SplitSeq(info, []byte("\n")) {
-			if name, ok := bytes.CutPrefix(line, []byte("model name")); ok {
-				cpu = strings.TrimLeft(string(name), "\t: ")
-				break
-			}
-		}
-	}
-	kernel := "unknown"
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		kernel = strings.TrimSpace(string(release))
-	}
-	var info syscall.Sysinfo_t
-	_ = syscall.Sysinfo(&info)
-	gb := (info.Totalram*uint64(info.Unit) + 1<<29) >> 30
-	who := fmt.Sprintf("uid %d", os.Geteuid())
+// machineLine says in one line where the numbers come from.
+func machineLine(l *lab) string {
 	if l.cred != nil {
-		who = fmt.Sprintf("uid %d (%s)", l.cred.Uid, l.as)
+		return machine.Line(fmt.Sprintf("uid %d (%s)", l.cred.Uid, l.as))
 	}
-	return fmt.Sprintf("Linux %s, %d CPUs (%s), %d GB, %s, as %s", kernel, runtime.NumCPU(), cpu, gb, runtime.Version(), who)
+	return machine.Line(fmt.Sprintf("uid %d", os.Geteuid()))
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// report is everything that one run found.
+type report struct {
+	Machine    string            `json:"machine"`
+	Rounds     int               `json:"rounds"`
+	Latency    []latency         `json:"latency"`
+	Throughput []throughput      `json:"throughput"`
+	Requests   []requests        `json:"requests"`
+	Streams    []latency         `json:"streams"`
+	Decisions  []decisions       `json:"decisions"`
+	Memory     []memory          `json:"memory"`
+	Further    further           `json:"further"`
+	Goals      []goal            `json:"goals"`
+	Missing    map[string]string `json:"missing"` // what could not be measured, and why
+}
+
+// latency is a distribution of times in milliseconds.
+type latency struct {
+	Name     string  `json:"name"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	AddedP50 float64 `json:"added_p50_ms"` // over no proxy; 0 where that was not measured
+	AddedP99 float64 `json:"added_p99_ms"`
+	Count    int     `json:"count"`
+	CPU      float64 `json:"cpu_us"` // of the proxy, for each, in microseconds
+}
+
+// throughput is one kind of transfer, by contender.
+type throughput struct {
+	Name string             `json:"name"`
+	MBs  map[string]float64 `json:"mb_per_second"`
+	CPU  map[string]float64 `json:"cpu_ms_per_gb"`
+}
+
+// requests is one protocol on connections that stay, by contender.
+type requests struct {
+	Name      string             `json:"name"`
+	PerSecond map[string]float64 `json:"per_second"`
+	CPU       map[string]float64 `json:"cpu_us"` // of the proxy, for each, in microseconds
+}
+
+// decisions is how often a policy can be asked on one core.
+type decisions struct {
+	Rules     int     `json:"rules"`
+	PerSecond float64 `json:"per_second"`
+}
+
+// memory is what one process has to itself, and its share of what it has with
+// others.
+type memory struct {
+	Name    string  `json:"name"`
+	USSMB   float64 `json:"uss_mb"`
+	DirtyMB float64 `json:"private_dirty_mb"`
+	CleanMB float64 `json:"private_clean_mb"`
+	PSSMB   float64 `json:"pss_mb"`
+}
+
+// further is what idle proxies cost a process that has one already.
+type further struct {
+	Proxies int     `json:"proxies"`
+	EachMB  float64 `json:"each_mb"`
+}
+
+// goal is a number with what we want it to be at most or at least.
+type goal struct {
+	What    string  `json:"what"`
+	Is      float64 `json:"is"`
+	Goal    float64 `json:"goal"`
+	AtLeast bool    `json:"at_least"`
+}
+
+// met reports whether the number is as wanted.
+func (g goal) met() bool {
+	if g.AtLeast {
+		return g.Is >= g.Goal
+	}
+	return g.Is <= g.Goal
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// percentile returns the smallest value that p percent of all are not above.
+func percentile(values []float64, p int) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+func summarize(name string, ms []float64) latency {
+	return latency{Name: name, P50: median(ms), P99: percentile(ms, 99), Count: len(ms)}
+}
+
+// added fills in what each adds to the row without a proxy.
+func added(rows []latency) []latency {
+	i := slices.IndexFunc(rows, func(r latency) bool { return r.Name == caseDirect })
+	if i < 0 {
+		return rows
+	}
+	for j := range rows {
+		rows[j].AddedP50, rows[j].AddedP99 = rows[j].P50-rows[i].P50, rows[j].P99-rows[i].P99
+	}
+	return rows
+}
+
+// goals compares what was measured with what is wanted.
+func goals(r report) []goal {
+	var out []goal
+	for _, row := range r.Latency {
+		if row.Name == caseBailey {
+			out = append(out,
+				goal{"added to a new connection, p50, ms", row.AddedP50, 1, false},
+				goal{"added to a new connection, p99, ms", row.AddedP99, 5, false})
+		}
+	}
+	for _, row := range r.Throughput {
+		out = append(out, over(row.Name+": bailey / plain splice proxy", row.MBs, casePlain, 0.85)...)
+	}
+	for _, row := range r.Requests {
+		out = append(out, over("requests a second, "+row.Name+": bailey / mitmproxy", row.PerSecond, caseMitm, 10)...)
+	}
+	for _, row := range r.Streams {
+		if kind, ok := strings.CutSuffix(row.Name, ": "+caseBailey); ok {
+			out = append(out, goal{"first event after the upstream's, " + kind + ", p50, ms", row.P50, 5, false})
+		}
+	}
+	for _, row := range r.Decisions {
+		out = append(out, goal{fmt.Sprintf("decisions a second on one core, %d rules", row.Rules), row.PerSecond, 200_000, true})
+	}
+	return append(out, memoryGoals(r)...)
+}
+
+// over is what we want bailey to be at least, in parts of another; nothing
+// where one of the two was not measured.
+func over(what string, by map[string]float64, other string, least float64) []goal {
+	if by[other] <= 0 || by[caseBailey] <= 0 {
+		return nil
+	}
+	return []goal{{what, by[caseBailey] / by[other], least, true}}
+}
+
+func memoryGoals(r report) []goal {
+	var out []goal
+	for _, m := range r.Memory {
+		if m.Name == idleProxy {
+			out = append(out, goal{"memory of " + m.Name + ", private, MB", m.USSMB, 1, false})
+		}
+	}
+	if r.Further.Proxies > 0 {
+		out = append(out, goal{"memory of each further one in a process, MB", r.Further.EachMB, 1, false})
+	}
+	return out
+}
+
+// tell prints the report, and returns an error when something is missing.
+func (r report) tell(out io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		r.print(out)
+	}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
+		problems = append(problems, fmt.Errorf("not measured: %s: %s", name, r.Missing[name]))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	keepAlive   = 8                      // connections at once, each with one request under way
+	requestTurn = 400 * time.Millisecond // of one contender
+)
+
+// asker makes one request on a connection that is kept.
+type asker interface {
+	ask(ctx context.Context) error
+	close()
+}
+
+// measureRequests has the same number of clients ask one request after another
+// on connections that stay, through whoever opens TLS.
+func measureRequests(ctx context.Context, l *lab, r *report) error {
+	open := opening(l.contenders)
+	if !slices.ContainsFunc(open, func(c *contender) bool { return c.name == caseBailey }) {
+		l.missing["requests, "+caseBailey] = "it opens no TLS"
+	}
+	who := append(l.among(caseDirect), open...)
+	for _, proto := range []string{"http/1.1", "h2"} {
+		rates, cpu := map[*contender][]float64{}, map[*contender][]float64{}
+		err := l.turns(ctx, "requests, "+proto, who, l.n, func(c *contender, turn int) error {
+			before := c.cpu()
+			n, took, err := c.requests(ctx, l, proto)
+			if err == nil && turn >= 0 {
+				rates[c] = append(rates[c], float64(n)/took.Seconds())
+				cpu[c] = append(cpu[c], float64((c.cpu()-before).Microseconds())/float64(n))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		row := requests{Name: proto, PerSecond: map[string]float64{}, CPU: map[string]float64{}}
+		for _, c := range who {
+			if len(rates[c]) > 0 {
+				row.PerSecond[c.name], row.CPU[c.name] = median(rates[c]), median(cpu[c])
+			}
+		}
+		r.Requests = append(r.Requests, row)
+	}
+	return nil
+}
+
+// requests is one turn: how many were answered, and in what time. Connecting
+// does not count.
+func (c *contender) requests(ctx context.Context, l *lab, proto string) (int64, time.Duration, error) {
+	askers := make([]asker, 0, keepAlive)
+	defer func() {
+		for _, a := range askers {
+			a.close()
+		}
+	}()
+	for range keepAlive {
+		a, err := c.asker(l, proto)
+		if err != nil {
+			return 0, 0, err
+		}
+		askers = append(askers, a)
+		if err := a.ask(ctx); err != nil { // the proxy dials now
+			return 0, 0, err
+		}
+	}
+	var n atomic.Int64
+	errs := make([]error, len(askers))
+	begin := time.Now()
+	var all sync.WaitGroup
+	for i, a := range askers {
+		all.Go(func() {
+			for errs[i] == nil && time.Since(begin) < requestTurn {
+				errs[i] = a.ask(ctx)
+				n.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return n.Load(), time.Since(begin), errors.Join(errs...)
+}
+
+func (c *contender) asker(l *lab, proto string) (asker, error) {
+	conn, err := c.dial(nameOpened, portTLS)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.shake(conn, nameOpened, c.rootsFor(l, nameOpened), proto)
+	if err != nil {
+		return nil, err
+	}
+	if got := s.ConnectionState().NegotiatedProtocol; got != proto {
+		return nil, errors.Join(fmt.Errorf("%q was negotiated, not %q", got, proto), s.Close())
+	}
+	if proto == "h2" {
+		return newSecond(s), nil
+	}
+	return &first{s, bufio.NewReader(s)}, nil
+}
+
+// first speaks HTTP/1.1, with little work of its own.
+type first struct {
+	conn *tls.Conn
+	r    *bufio.Reader
+}
+
+func (f *first) close() { _ = f.conn.Close() }
+
+func (f *first) ask(context.Context) error {
+	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: "+nameOpened+"\r\n\r\n"); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(f.r, nil)
+	if err != nil {
+		return err
+	}
+	return finish(resp)
+}
+
+func finish(resp *http.Response) error {
+	_, err := io.Copy(io.Discard, resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+// second speaks HTTP/2.
+type second struct {
+	conn      *tls.Conn
+	transport *http.Transport
+}
+
+func newSecond(s *tls.Conn) *second {
+	return &second{s, &http.Transport{
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1,
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return s, nil },
+	}}
+}
+
+func (s *second) close() {
+	s.transport.CloseIdleConnections()
+	_ = s.conn.Close()
+}
+
+func (s *second) ask(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+nameOpened+"/", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return finish(resp)
+}
