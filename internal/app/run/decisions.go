@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -20,7 +21,11 @@ type decisions struct {
 // keepDecisions begins the record of a run.
 func (u *running) keepDecisions() {
 	u.decisions.log = netlog.NewWriter(u.host.Dirs.State, u.host.UID, u.plan.spec.ID, time.Now, func(err error) {
-		u.warn(fmt.Sprintf("decisions of the network are not recorded: %v (the run goes on; the folder is %s)", err, netlog.Dir(u.host.Dirs.State)))
+		mend := "the run goes on; the folder is " + netlog.Dir(u.host.Dirs.State)
+		if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+			mend = "the run goes on; " + e.Hint
+		}
+		u.warn(fmt.Sprintf("decisions of the network are not recorded: %v (%s)", err, mend))
 	})
 }
 
