@@ -27,7 +27,7 @@ func (netWhyCommand) Help() string {
 
 Examples:
   bailey net why registry.example.com
-  bailey net why db.example.com:5432 --sandbox my-sandbox
+  bailey net why db.example.com:5432 --json
 
 Exit codes: 0 whatever the verdict; 125 when there is none.`
 }
