@@ -21,12 +21,12 @@ const attacksFile = "../docs/attacks.md"
 var attackCases = []struct{ part, ids string }{
 	{"Which host is meant", ""},
 	{"Matching", ""},
-	{"Addresses", ""},
-	{"DNS", ""},
-	{"Packets, sockets, kernel", ""},
+	{"Addresses", "A052 A053 A054 A056 A057 A058 A060 A061 A062 A064 A065 A066 A068 A069 A070 A072 A073 A074"},
+	{"DNS", "A076 A077 A078 A080 A081 A082 A084 A085 A086 A088 A089 A090 A092 A093 A094 A096 A097 A098 A100 A101 A102"},
+	{"Packets, sockets, kernel", "A104 A105 A106 A108 A109 A110 A112 A113 A114 A116 A117 A118 A120 A121 A122 A124 A125 A126 A128 A129 A130 A132"},
 	{"HTTP", ""},
 	{"Tunnels and the life of a policy", ""},
-	{"Resources", "A177 A178"},
+	{"Resources", "A170 A172 A173 A174 A176 A177 A178"},
 }
 
 // attackRow is one row of docs/attacks.md, and the part that it stands in.

@@ -65,17 +65,25 @@ func TestEGR05_SpecialAddresses(t *testing.T) {
 		list = append(list, beside(web(a, a+":80", a, nil, silence)))
 	}
 	// Every form that carries an IPv4 address in an IPv6 one, and the rest.
-	for _, a := range []string{
-		"64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1", "64:ff9b::b00:42", "2002:7f00:1::", "2002:a9fe:a9fe::", "2001:0:4136:e378:8000:63bf:5601:5601",
-		"::127.0.0.1", "::ffff:0:7f00:1", "fc00::1", "fec0::1", "2001:db8::1", "2600:11::66",
+	for a, id := range map[string]string{
+		"64:ff9b::a9fe:a9fe": "A054 ", "64:ff9b::7f00:1": "A054 ", "64:ff9b::b00:42": "A054 ", "2002:7f00:1::": "A057 ", "2002:a9fe:a9fe::": "A057 ",
+		"2001:0:4136:e378:8000:63bf:5601:5601": "A058 ", "::127.0.0.1": "A053 ", "::ffff:0:7f00:1": "A053 ",
+		"fc00::1": "", "fec0::1": "", "2001:db8::1": "", "2600:11::66": "",
 	} {
-		list = append(list, web(a, "["+a+"]:80", "["+a+"]", nil, fails("ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL")))
+		list = append(list,
+			web(id+a, "["+a+"]:80", "["+a+"]", nil, fails("ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL")),
+			// By IPv4, with the address as the name of the request.
+			web(id+a+" as Host", "11.0.0.10:80", "["+a+"]", reaches("HTTP/1.1"), lacks("hello from")))
 	}
+	list = append(list,
+		web("A073 second family inward", "11.0.0.10:80", "eyeballs.test", reaches("hello from eyeballs.test"), reaches("hello from eyeballs.test at 11.0.0.10")),
+		script("A073 by a program that tries both", "curl -sS --max-time 5 http://eyeballs.test/", nil, reaches("hello from eyeballs.test at 11.0.0.10")))
 	prepare := func(lab *netlab.Lab) {
 		world(lab)
 		lab.Name("mixed.test", netlab.Allowed, netlab.Private)
 		lab.Name("mixed2.test", netlab.Loopback4, netlab.Allowed)
 		lab.Name("private443.test", netlab.Private)
+		lab.Name("eyeballs.test", netlab.Allowed, netlab.Loopback6)
 		lab.Alias("inward.test", "private.test")
 		lab.Name("rebind.test", netlab.Allowed)
 		lab.Handle("rebind.test", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -83,7 +91,7 @@ func TestEGR05_SpecialAddresses(t *testing.T) {
 			_, _ = w.Write([]byte("rebound"))
 		}))
 	}
-	names := []string{"allow.test", "mixed.test", "mixed2.test", "private443.test", "inward.test", "rebind.test", "private.test", "loop.test", "metadata.google.internal"}
+	names := []string{"allow.test", "mixed.test", "mixed2.test", "private443.test", "inward.test", "rebind.test", "private.test", "loop.test", "metadata.google.internal", "eyeballs.test"}
 	both(t, list, prepare, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
 		var flags []string
 		for _, n := range names {
@@ -136,10 +144,10 @@ func TestEGR10_LoopbackOfTheHost(t *testing.T) {
 
 		// The gateway of the sandbox's link is no way to the host.
 		web("gateway", "192.0.0.1:8080", "x.test:8080", nil, gets403("not-allowed", "x.test:8080")),
-		web("gateway by number", "192.0.0.1:8080", "192.0.0.1:8080", nil, special),
-		echo("gateway, SSH", "192.0.0.1:22", "", nil, gone),
-		echo("gateway, raw", "192.0.0.1:2375", "hello\n", nil, gone),
-		packet("gateway, UDP", "192.0.0.1:5353", []byte("hi"), nil, own),
+		web("A066 gateway by number", "192.0.0.1:8080", "192.0.0.1:8080", nil, special),
+		echo("A066 gateway, SSH", "192.0.0.1:22", "", nil, gone),
+		echo("A066 gateway, raw", "192.0.0.1:2375", "hello\n", nil, gone),
+		packet("A066 gateway, UDP", "192.0.0.1:5353", []byte("hi"), nil, own),
 		echo("A064 the proxy's own port", "192.0.0.1:15001", "GET / HTTP/1.1\r\nHost: allow.test\r\n\r\n", nil, fails("ECONNRESET", "eof")),
 		echo("A064 the proxy's own port, silent", "192.0.0.1:15001", "", nil, fails("ECONNRESET", "eof")),
 		echo("A064 the DNS port", "192.0.0.1:15053", "hello\n", nil, gone),
@@ -217,10 +225,10 @@ while True:
 		first.Await(t, "own")
 		gone := fails("ECONNRESET")
 		attack(t, y, []attempt{
-			echo("the address of every sandbox", "192.0.0.2:9000", "hello\n", nil, fails("ECONNREFUSED")), // its own
+			echo("A065 the address of every sandbox", "192.0.0.2:9000", "hello\n", nil, fails("ECONNREFUSED")), // its own
 			echo("gateway", "192.0.0.1:9000", "hello\n", nil, gone),
-			beside(echo("beside", "192.0.0.3:9000", "hello\n", nil, silence)), // the link's broadcast address
-			beside(echo("network", "192.0.0.0:9000", "hello\n", nil, silence)),
+			beside(echo("A065 beside", "192.0.0.3:9000", "hello\n", nil, silence)), // the link's broadcast address
+			beside(echo("A065 network", "192.0.0.0:9000", "hello\n", nil, silence)),
 			script("abstract socket", python+` -c 'import socket; socket.socket(socket.AF_UNIX).connect("\0neighbour"); print("in")' 2>&1; echo`, nil, func(v verdict) string {
 				if !strings.Contains(string(v.Data), "Connection refused") {
 					return "want it refused"

@@ -104,14 +104,14 @@ func TestEGR06_UnlistedNames(t *testing.T) {
 	list := []attempt{
 		{Name: "allowed look-up", Op: "lookup", To: "allow.test", host: reaches("11.0.0.10"), inside: reaches("11.0.0.10")},
 		{Name: "look-up", Op: "lookup", To: "evil.test", Quick: atOnce, host: reaches("11.0.0.66"), inside: fails("not found")},
-		{Name: "look-up with data", Op: "lookup", To: data, Quick: atOnce, host: reaches("11.0.0.66"), inside: fails("not found")},
-		script("by the C library", "getent hosts "+data+"; echo status $?", reaches("11.0.0.66"), reaches("status 2")),
+		{Name: "A076 look-up with data", Op: "lookup", To: data, Quick: atOnce, host: reaches("11.0.0.66"), inside: fails("not found")},
+		script("A076 by the C library", "getent hosts "+data+"; echo status $?", reaches("11.0.0.66"), reaches("status 2")),
 		ask(t, "UDP", "udp", "11.0.0.53:53", data, dns.TypeA, answers(dns.RcodeSuccess, netlab.Evil), nx),
 		ask(t, "UDP, AAAA", "udp", "11.0.0.53:53", data, dns.TypeAAAA, answers(dns.RcodeSuccess), nx),
-		ask(t, "UDP, TXT", "udp", "11.0.0.53:53", data, dns.TypeTXT, answers(dns.RcodeSuccess), nx),
-		ask(t, "TCP", "tcp", "11.0.0.53:53", data, dns.TypeA, answers(dns.RcodeSuccess, netlab.Evil), nx),
+		ask(t, "A076 UDP, TXT", "udp", "11.0.0.53:53", data, dns.TypeTXT, answers(dns.RcodeSuccess), nx),
+		ask(t, "A080 TCP", "tcp", "11.0.0.53:53", data, dns.TypeA, answers(dns.RcodeSuccess, netlab.Evil), nx),
 		ask(t, "UDP, root", "udp", "11.0.0.53:53", ".", dns.TypeNS, nx, nx),
-		ask(t, "another resolver", "udp", "9.9.9.9:53", data, dns.TypeA, nil, nx),
+		ask(t, "A081 another resolver", "udp", "9.9.9.9:53", data, dns.TypeA, nil, nx),
 		ask(t, "reverse", "udp", "11.0.0.53:53", "66.0.0.11.in-addr.arpa", dns.TypePTR, nx, nx),
 
 		web("HTTP", "11.0.0.66:80", "evil.test", reaches("hello from evil.test"), gets403("not-allowed",
@@ -283,7 +283,7 @@ print("and is answered again")
 		stayed(t, lab, []netip.AddrPort{onEvil(80)}, "allow.test", "alias.test", "inward.test")
 		for _, q := range lab.Questions() {
 			if q.Type != "A" {
-				t.Errorf("the question %s %s left", q.Type, q.Name)
+				t.Errorf("A056 the question %s %s left", q.Type, q.Name)
 			}
 		}
 		t.Run("A101 flood", func(t *testing.T) { noneLeaves(t, y, lab, flood) })

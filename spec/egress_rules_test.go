@@ -48,14 +48,15 @@ func TestEGR03_NoPowerOverTheRules(t *testing.T) {
 	const netfilter = 12 // of netlink
 	list := []attempt{
 		script("see", "nft add table inet theirs; nft list ruleset", reaches("table inet theirs"), lacks("table")),
-		change("flush", "nft flush ruleset"),
+		change("A116 flush", "nft flush ruleset"),
 		raw("speak to netfilter", syscall.AF_NETLINK, syscall.SOCK_RAW, netfilter, "", nil, works, fails("EPROTONOSUPPORT", "EPERM", "EACCES", "EAFNOSUPPORT")),
 		change("add an address", "ip addr add 10.9.9.9/32 dev lo"),
-		change("add a route", "ip route add 10.99.0.0/16 dev lo"),
+		change("A116 add a route", "ip route add 10.99.0.0/16 dev lo"),
 		change("add a link", "ip link add name v0 type veth peer name v1"),
 		change("change a link", "ip link set lo mtu 4000"),
 		change("forward packets", "echo 1 > /proc/sys/net/ipv4/ip_forward"),
-		change("route the loopback", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet"),
+		change("A116 route the loopback", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet"),
+		script("A120 io_uring", python+` -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); print("ring" if l.syscall(425, 8, ctypes.create_string_buffer(120)) >= 0 else "none", ctypes.get_errno())'`, nil, reaches("none 38")),
 		change("A117 a new network", "unshare -n true"),
 		change("A117 a new user and network", "unshare -Urn true"),
 		script("the network of process 1", "nsenter -t 1 -n true && echo "+done, nil, lacks(done)),
@@ -326,7 +327,7 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 			}
 		}()
 		const hold = `import socket, time; s = socket.create_connection(("11.0.0.10", 9000)); print(s.recv(99).decode(), flush=True); time.sleep(600)`
-		for _, end := range []string{"stop", "kill"} {
+		for _, end := range []string{"stop", "kill"} { // A129: next to nothing of it is left for whoever comes after
 			box := y.Start(t, "run", "--name", "held-"+end, "--allow", "11.0.0.10:9000", "--", python, "-c", hold)
 			box.Await(t, "welcome")
 			select {
@@ -342,7 +343,7 @@ func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 			select { // what stop has stopped is gone when it says so, or next to
 			case <-ended:
 			case <-time.After(atOnce):
-				t.Errorf("%s: the connection is still open", end)
+				t.Errorf("A129 %s: the connection is still open", end)
 			}
 		}
 	})

@@ -128,53 +128,57 @@ func TestEGR02_EverythingEndsAtTheProxy(t *testing.T) {
 		// TCP, at any port.
 		web("other host", "11.0.0.66:80", "evil.test", reaches("hello from evil.test"), gets403("not-allowed", "--allow evil.test:80")),
 		secure("other host, TLS", "11.0.0.66:443", "evil.test", reaches("hello from evil.test"), gone),
-		echo("other host, echo", "11.0.0.66:7", "ping\n", reaches("ping"), gone),
-		echo("other host, SSH", "11.0.0.66:22", "", reaches("SSH-2.0-lab"), gone),
-		web("no such port", "11.0.0.66:8888", "evil.test", refused, gets403("not-allowed")),
+		echo("A104 other host, echo", "11.0.0.66:7", "ping\n", reaches("ping"), gone),
+		echo("A104 other host, SSH", "11.0.0.66:22", "", reaches("SSH-2.0-lab"), gone),
+		web("A104 no such port", "11.0.0.66:8888", "evil.test", refused, gets403("not-allowed")),
 		// TCP with a port bound and an address chosen by the program.
 		{Name: "bound source", Op: "dial", Net: "tcp", To: "11.0.0.66:7", From: "0.0.0.0", Send: [][]byte{[]byte("ping\n")}, First: true, Quick: atOnce, host: reaches("ping"), inside: gone},
 
 		// UDP, QUIC and time servers included.
-		packet("UDP 443", "11.0.0.10:443", []byte("hi"), reaches("hi"), refused),
+		packet("A108 UDP 443", "11.0.0.10:443", []byte("hi"), reaches("hi"), refused),
 		packet("UDP 443 of another", "11.0.0.66:443", []byte("hi"), reaches("hi"), refused),
 		packet("UDP 123", "11.0.0.66:123", []byte("hi"), reaches("hi"), refused),
 		packet("UDP IPv6", "[2600:11::66]:443", []byte("hi"), reaches("hi"), none6),
-		raw("UDP-Lite", syscall.AF_INET, syscall.SOCK_DGRAM, ipUDPLite, "11.0.0.66:443", []byte("hi"), nil, noSocket),
+		raw("A112 UDP-Lite", syscall.AF_INET, syscall.SOCK_DGRAM, ipUDPLite, "11.0.0.66:443", []byte("hi"), nil, noSocket),
 
 		// IPv6.
-		web("IPv6", "[2600:11::10]:80", "six.test", reaches("hello from six.test"), none6),
-		web("IPv6 link-local", "[fe80::1%eth0]:80", "x", nil, fails("ENETUNREACH", "EINVAL", "EHOSTUNREACH", "ENODEV")),
-		web("IPv4 in IPv6", "[::ffff:11.0.0.66]:80", "evil.test", reaches("hello from evil.test"), gets403("not-allowed")),
+		web("A110 IPv6", "[2600:11::10]:80", "six.test", reaches("hello from six.test"), none6),
+		script("A110 a program with both families", "curl -sS --max-time 5 http://both.test/", reaches("hello from both.test"), reaches("hello from both.test at 11.0.0.10")),
+		web("A110 IPv6 link-local", "[fe80::1%eth0]:80", "x", nil, fails("ENETUNREACH", "EINVAL", "EHOSTUNREACH", "ENODEV")),
+		web("A110 IPv4 in IPv6", "[::ffff:11.0.0.66]:80", "evil.test", reaches("hello from evil.test"), gets403("not-allowed")),
 
 		// What is neither TCP nor UDP.
-		raw("ping, raw", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ICMP, "11.0.0.66:0", icmpEcho(), reaches("tunnel"), noSocket),
-		beside(raw("ping, datagram", syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP, "11.0.0.66:0", icmpEcho(), nil, silence)),
-		raw("ping, IPv6", syscall.AF_INET6, syscall.SOCK_RAW, syscall.IPPROTO_ICMPV6, "", nil, works, noSocket),
-		raw("any IP protocol", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_RAW, "", nil, works, noSocket),
-		raw("GRE", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_GRE, "", nil, works, noSocket),
-		raw("IPv6 in IPv4", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_IPV6, "", nil, works, noSocket),
-		raw("ESP", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ESP, "", nil, works, noSocket),
-		raw("SCTP", syscall.AF_INET, syscall.SOCK_STREAM, ipSCTP, "", nil, nil, noSocket),
-		raw("DCCP", syscall.AF_INET, 6, 33, "", nil, nil, noSocket),
-		raw("MPTCP", syscall.AF_INET, syscall.SOCK_STREAM, ipMPTCP, "", nil, nil, noSocket),
-		raw("packets of the link", syscall.AF_PACKET, syscall.SOCK_RAW, int(syscall.ETH_P_ALL), "", nil, works, noSocket),
-		raw("VSOCK", afVsock, syscall.SOCK_STREAM, 0, "", nil, nil, noSocket),
-		raw("XDP", afXDP, syscall.SOCK_RAW, 0, "", nil, nil, noSocket),
-		raw("Bluetooth", syscall.AF_BLUETOOTH, syscall.SOCK_RAW, 1, "", nil, nil, noSocket),
-		raw("TIPC", syscall.AF_TIPC, syscall.SOCK_STREAM, 0, "", nil, nil, noSocket),
+		raw("A109 ping, raw", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ICMP, "11.0.0.66:0", icmpEcho(), reaches("tunnel"), noSocket),
+		beside(raw("A109 ping, datagram", syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP, "11.0.0.66:0", icmpEcho(), nil, silence)),
+		raw("A109 ping, IPv6", syscall.AF_INET6, syscall.SOCK_RAW, syscall.IPPROTO_ICMPV6, "", nil, works, noSocket),
+		raw("A113 any IP protocol", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_RAW, "", nil, works, noSocket),
+		raw("A112 GRE", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_GRE, "", nil, works, noSocket),
+		raw("A112 IPv6 in IPv4", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_IPV6, "", nil, works, noSocket),
+		raw("A112 ESP", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ESP, "", nil, works, noSocket),
+		raw("A112 SCTP", syscall.AF_INET, syscall.SOCK_STREAM, ipSCTP, "", nil, nil, noSocket),
+		raw("A112 DCCP", syscall.AF_INET, 6, 33, "", nil, nil, noSocket),
+		raw("A112 MPTCP", syscall.AF_INET, syscall.SOCK_STREAM, ipMPTCP, "", nil, nil, noSocket),
+		raw("A122 packets of the link", syscall.AF_PACKET, syscall.SOCK_RAW, int(syscall.ETH_P_ALL), "", nil, works, noSocket),
+		raw("A118 VSOCK", afVsock, syscall.SOCK_STREAM, 0, "", nil, nil, noSocket),
+		raw("A118 XDP", afXDP, syscall.SOCK_RAW, 0, "", nil, nil, noSocket),
+		raw("A118 Bluetooth", syscall.AF_BLUETOOTH, syscall.SOCK_RAW, 1, "", nil, nil, noSocket),
+		raw("A118 TIPC", syscall.AF_TIPC, syscall.SOCK_STREAM, 0, "", nil, nil, noSocket),
 
 		// Names at any resolver, by any transport: all are ours.
-		ask(t, "DNS at another resolver", "udp", "9.9.9.9:53", "allow.test", dns.TypeA, nil, answers(dns.RcodeSuccess, netlab.Allowed)),
-		ask(t, "DNS by TCP at another resolver", "tcp", "1.1.1.1:53", "allow.test", dns.TypeA, nil, answers(dns.RcodeSuccess, netlab.Allowed)),
+		ask(t, "A081 DNS at another resolver", "udp", "9.9.9.9:53", "allow.test", dns.TypeA, nil, answers(dns.RcodeSuccess, netlab.Allowed)),
+		ask(t, "A080 DNS by TCP at another resolver", "tcp", "1.1.1.1:53", "allow.test", dns.TypeA, nil, answers(dns.RcodeSuccess, netlab.Allowed)),
 		ask(t, "other name at the host's resolver", "udp", "11.0.0.53:53", "evil.test", dns.TypeA, answers(dns.RcodeSuccess, netlab.Evil), answers(dns.RcodeNameError)),
 		ask(t, "other name by TCP", "tcp", "11.0.0.53:53", "evil.test", dns.TypeA, answers(dns.RcodeSuccess, netlab.Evil), answers(dns.RcodeNameError)),
-		beside(packet("multicast DNS", "224.0.0.251:5353", []byte("hi"), nil, silence)),
-		packet("DNS over QUIC", "11.0.0.66:853", []byte("hi"), nil, refused),
-		echo("DNS over TLS", "11.0.0.66:853", string(clientHello(t, "evil.test", nil)), nil, gone),
+		beside(packet("A082 multicast DNS", "224.0.0.251:5353", []byte("hi"), nil, silence)),
+		packet("A082 LLMNR", "11.0.0.66:5355", []byte("hi"), nil, refused),
+		packet("A082 NetBIOS", "11.0.0.66:137", []byte("hi"), nil, refused),
+		packet("A082 DNS over QUIC", "11.0.0.66:853", []byte("hi"), nil, refused),
+		echo("A082 DNS over TLS", "11.0.0.66:853", string(clientHello(t, "evil.test", nil)), nil, gone),
 		raw("UDP 0", syscall.AF_INET, syscall.SOCK_DGRAM, 0, "255.255.255.255:67", []byte("hi"), nil, fails("EACCES", "ECONNREFUSED", "ENETUNREACH")),
 	}
-	both(t, list, world, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
-		attack(t, y, list, "--allow", "allow.test", "--allow", "11.0.0.10:7", "--allow", "11.0.0.10:22")
-		stayed(t, lab, []netip.AddrPort{onAllowed(80), onAllowed(443), onAllowed(7), onAllowed(22)}, "allow.test")
+	prepare := func(lab *netlab.Lab) { world(lab); lab.Name("both.test", netlab.Allowed6, netlab.Allowed) }
+	both(t, list, prepare, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
+		attack(t, y, list, "--allow", "allow.test", "--allow", "both.test", "--allow", "11.0.0.10:7", "--allow", "11.0.0.10:22")
+		stayed(t, lab, []netip.AddrPort{onAllowed(80), onAllowed(443), onAllowed(7), onAllowed(22)}, "allow.test", "both.test")
 	})
 }

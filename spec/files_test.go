@@ -238,7 +238,7 @@ func TestISO02_OnlyTheWorkspaceIsWritable(t *testing.T) {
 		}
 		for name, o := range natively(t, y, twin) {
 			if !o.ok() {
-				t.Errorf("the twin of %s fails natively: %v", name, o)
+				t.Errorf("A124: the twin of %s fails natively: %v", name, o)
 			}
 		}
 	})

@@ -74,7 +74,7 @@ func TestBuild_SandboxHasLoopbackAndOneLink(t *testing.T) {
 	inside(t, l, func() error {
 		names, err := links()
 		if diff := cmp.Diff([]string{"lo", "eth0"}, names); diff != "" {
-			t.Error(diff)
+			t.Error("A122: links (-want +got):", diff)
 		}
 		return err
 	})
@@ -127,7 +127,7 @@ func TestBuild_NamesTheLayerThatIsMissing(t *testing.T) {
 	l, err := airlock.Build()
 	e, ok := errors.AsType[*bailey.Error](err)
 	if l != nil || !ok || !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("got %v, %v; want a bailey.Error around ENOSPC", l, err)
+		t.Fatalf("A126: got %v, %v; want a bailey.Error around ENOSPC", l, err)
 	}
 	if e.Kind != bailey.Exhausted || !strings.Contains(e.Message, "network namespace of the") ||
 		!strings.Contains(e.Hint, "user.max_net_namespaces") {

@@ -312,7 +312,7 @@ func TestSpoof_IsDropped(t *testing.T) {
 	// address. It comes after the others, so that they were dropped by then.
 	inside(t, l, func() error { return sendUDP(airlock.Address().Addr(), airlock.Gateway(), "mine") })
 	if got := p.next(t); got.text != "mine" || got.from.Addr() != airlock.Address().Addr() {
-		t.Errorf("the proxy got %+v first", got)
+		t.Errorf("A121: the proxy got %+v first", got)
 	}
 	p.nothing(t)
 }
@@ -353,7 +353,7 @@ func TestLoopbackDestination_IsDropped(t *testing.T) {
 		return sendUDP(airlock.Address().Addr(), airlock.Gateway(), "mine")
 	})
 	if got := p.next(t); got.text != "mine" {
-		t.Errorf("the proxy got %+v first", got)
+		t.Errorf("A068: the proxy got %+v first", got)
 	}
 }
 
@@ -407,7 +407,7 @@ func TestClosedListeners_LeaveNoRoute(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("links %v are left after the listeners were closed", names)
+			t.Fatalf("A130: links %v are left after the listeners were closed", names)
 		}
 	}
 	err := tryInside(l, func() error {

@@ -245,7 +245,7 @@ func TestTLS_Fragments(t *testing.T) {
 		{"20 kB", long("allow.test"), false, true},
 		{"20 kB, evil", long("evil.test"), false, false},
 		{"not a ClientHello", []byte("\x16\x03\x01\x00\x05hello"), false, false},
-		{"endless", slices.Repeat([]byte("\x16\x03\x01\x00\x04\x01\xff\xff\xff"), 10000), false, false},
+		{"A176 endless", slices.Repeat([]byte("\x16\x03\x01\x00\x04\x01\xff\xff\xff"), 10000), false, false},
 	} {
 		conn := l.dial("tcp4", allowed+":443")
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -272,7 +272,7 @@ func TestTLS_Fragments(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(conn); !isReset(err) || time.Since(started) > 7*time.Second {
-		t.Errorf("half a hello: %v after %s", err, time.Since(started))
+		t.Errorf("A170 half a hello: %v after %s", err, time.Since(started))
 	}
 	l.denied(policy.ReasonBadTLS)
 }
@@ -712,10 +712,10 @@ func TestRaw_NamesByPin(t *testing.T) {
 			t.Errorf("twin: %q, %v", got, err)
 		}
 	}
-	// A106: silence on a web port ends within the sniff time.
+	// Silence on a web port ends within the sniff time.
 	started := time.Now()
 	if b, err := io.ReadAll(l.dial("tcp4", allowed+":443")); !isReset(err) || time.Since(started) > 7*time.Second {
-		t.Errorf("silence: %q, %v after %s", b, err, time.Since(started))
+		t.Errorf("A106 silence: %q, %v after %s", b, err, time.Since(started))
 	}
 	l.denied(policy.ReasonSilent)
 	// and where no rule speaks of the port, at once.

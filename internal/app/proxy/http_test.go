@@ -403,7 +403,7 @@ func TestBulk(t *testing.T) {
 	_, _ = io.WriteString(c, "GET /big HTTP/1.1\r\nHost: allow.test\r\nConnection: close\r\n\r\n")
 	n, err := io.Copy(io.Discard, c)
 	if err != nil || n < 64<<20 {
-		t.Errorf("tls: %d bytes, %v", n, err)
+		t.Errorf("A174 tls: %d bytes, %v", n, err)
 	}
 	p := l.dial("tcp4", evil+":80")
 	_, _ = io.WriteString(p, "GET /big HTTP/1.1\r\nHost: allow.test\r\nConnection: close\r\n\r\n")
