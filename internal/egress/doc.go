@@ -13,8 +13,13 @@
 // for its target, which goes out byte by byte. Another protocol passes under a
 // name or address that was allowed for it, unless it can be read as HTTP.
 //
-// A denied HTTP request is answered 403 with the reason; every other denied
-// connection is reset. Each connection leaves one event, at its end; one that
+// Programs that want to be told of a proxy find one at some ports of the
+// listener's own address: CONNECT, requests in absolute form and SOCKS5. The
+// name in a CONNECT or SOCKS request is part of the one identity, and what
+// comes through the tunnel is judged by the same stages.
+//
+// A denied HTTP request is answered 403 with the reason, and so is a denied
+// CONNECT; every other denied connection is reset. Each connection leaves one event, at its end; one that
 // was used well before a request was refused leaves two, one for each part.
 //
 // The package creates no listener, knows no rule and holds no secret. Its

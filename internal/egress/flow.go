@@ -24,6 +24,10 @@ type flow struct {
 	dest netip.AddrPort // where the sandbox sent it: a port, a literal, a key for pins
 	head []byte         // read from down and not yet passed on
 
+	explicit bool   // it was made to the explicit proxy
+	forward  bool   // there, and it asks for requests to be forwarded, not for a tunnel
+	tunnel   string // name that a tunnel or request of the explicit proxy is for; empty: none, or dest's address
+
 	protocol string
 	host     string // normalised name; empty where the identity is dest's address
 	spoken   bool   // the connection itself said host
@@ -40,7 +44,7 @@ type flow struct {
 // run is the line of stages. Whatever returns early has set the decision, or
 // leaves the zero one, which denies.
 func (f *flow) run(ctx context.Context) {
-	if !f.locate() {
+	if !f.locate() || f.explicit && !f.enter(ctx) {
 		return
 	}
 	for {
@@ -64,7 +68,8 @@ func (f *flow) run(ctx context.Context) {
 }
 
 // locate reads where the sandbox sent the connection, and refuses the one to
-// the listener itself, which would go round for ever.
+// the listener itself, which would go round for ever. Some ports beside the
+// listener's, at the same address, are the explicit proxy.
 func (f *flow) locate() bool {
 	f.protocol = policy.ProtocolTCP
 	dest, err := f.p.cfg.OriginalDst(f.down)
@@ -73,15 +78,18 @@ func (f *flow) locate() bool {
 		return false
 	}
 	f.dest = netip.AddrPortFrom(dest.Addr().Unmap(), dest.Port())
-	if local, ok := f.down.LocalAddr().(*net.TCPAddr); !ok || sameAddrPort(local.AddrPort(), f.dest) {
+	local, ok := f.down.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		f.refuse(policy.ReasonProxyItself, "the connection has no local address")
+		return false
+	}
+	here := netip.AddrPortFrom(local.AddrPort().Addr().Unmap(), local.AddrPort().Port())
+	if here == f.dest {
 		f.refuse(policy.ReasonProxyItself, "the connection was made to the proxy itself")
 		return false
 	}
+	f.explicit = here.Addr() == f.dest.Addr() && slices.Contains(f.p.cfg.Explicit, f.dest.Port())
 	return true
-}
-
-func sameAddrPort(a, b netip.AddrPort) bool {
-	return a.Addr().Unmap() == b.Addr().Unmap() && a.Port() == b.Port()
 }
 
 // decide asks the policy about the flow's name, or about its literal address
@@ -108,14 +116,18 @@ type candidate struct {
 	decision bailey.Decision
 }
 
-// identify finds whom a connection is for that says no name: a host that our
-// own DNS gave the address for, if the policy lets it be reached at this port;
-// else the address itself. It may be for any of those hosts, so one that a
+// identify finds whom a connection is for that says no name: the host that the
+// tunnel is for, or one that our own DNS gave the address for, if the policy
+// lets it be reached at this port; else the address itself. It may be for any of those hosts, so one that a
 // deny rule names ends the search.
 func (f *flow) identify(byPin bool) bool {
 	f.spoken = false
 	var names []string
-	if byPin {
+	switch {
+	case !byPin:
+	case f.tunnel != "":
+		names = []string{f.tunnel}
+	default:
 		names = f.p.cfg.Pins.Names(f.dest.Addr(), f.p.cfg.Now())
 	}
 	list := make([]candidate, 0, len(names)+1)

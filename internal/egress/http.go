@@ -115,6 +115,10 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	if e.f.method == "" {
 		e.f.method, e.f.program = r.Method, programOf(r.Header)
 	}
+	if e.f.forward && e.first == "" && !e.aim(r) {
+		e.explain(w, r, refusalStatus(e.f.decision.Reason))
+		return
+	}
 	host, ok := e.hostOf(r)
 	if !ok {
 		e.explain(w, r, http.StatusBadRequest)
@@ -155,10 +159,28 @@ func (e *exchange) refusedHead(r *http.Request) *badRequestError {
 	return e.guard.badHead.Load()
 }
 
+// aim takes from a request to the explicit proxy where it goes.
+func (e *exchange) aim(r *http.Request) bool {
+	if !strings.HasPrefix(r.RequestURI, "http://") {
+		e.f.refuse(policy.ReasonBadRequest, "this is bailey's own proxy, which has no pages: a request to it has a whole URL for its target, or the method CONNECT")
+		return false
+	}
+	to, err := parseAuthority(r.Host, "80")
+	if bad, ok := errors.AsType[*badRequestError](err); ok {
+		e.f.host = printable(r.Host)
+		e.f.refuse(bad.reason, bad.detail)
+		return false
+	}
+	return e.f.aim(to.host, to.port)
+}
+
 // begin gives the connection its identity.
 func (e *exchange) begin(r *http.Request, host string) bool {
 	f := e.f
 	f.host, f.spoken = host, true
+	if !f.sameAsTunnel() {
+		return false
+	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		f.host, f.spoken = "", false
 		if a != f.dest.Addr() {
@@ -309,7 +331,7 @@ func (e *exchange) checkResponse(res *http.Response) error {
 		if !asked || res.Header.Get("Sec-Websocket-Accept") != webSocketAccept(key) {
 			return errors.New("the host switched protocols without a WebSocket handshake")
 		}
-	case asked:
+	case asked, e.f.forward: // the next request may be for another host: it gets a connection, and an identity, of its own
 		res.Header.Set("Connection", "close")
 	}
 	res.Header.Del("Alt-Svc") // HTTP/3 and other ports are not reachable
@@ -353,5 +375,5 @@ func (e *exchange) explain(w http.ResponseWriter, r *http.Request, status int) {
 		what = fmt.Sprintf("%s %s (port %d)", r.Method, printable(r.Host), e.f.dest.Port())
 	}
 	//nolint:gosec // text/plain, and what the client sent is quoted
-	_, _ = fmt.Fprintf(w, "bailey %s %s: %s.\n%s\n", verb, what, d.Reason, d.Detail)
+	_, _ = io.WriteString(w, explanation(verb, what, d))
 }

@@ -39,6 +39,10 @@ type Config struct {
 	Recorder Recorder
 	Now      func() time.Time
 
+	// Explicit are ports of the listener's address, other than its own, at
+	// which the proxy is spoken to as one: by CONNECT, absolute form or SOCKS5,
+	// each at each of them.
+	Explicit []uint16
 	// OriginalDst returns where a redirected connection was going.
 	OriginalDst func(*net.TCPConn) (netip.AddrPort, error)
 	// HostAddress reports whether an address belongs to this machine.

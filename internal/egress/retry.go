@@ -215,8 +215,8 @@ func (r *records) next() ([]byte, error) {
 	}
 }
 
-// errShort says that bytes end before the ClientHello in them does.
-var errShort = errors.New("the ClientHello does not end")
+// errShort says that bytes end before the message in them does.
+var errShort = errors.New("the message does not end")
 
 // helloSize returns how many bytes of a client's records its first handshake
 // message takes. Nothing may follow the message in its record.

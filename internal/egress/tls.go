@@ -51,7 +51,8 @@ func (f *flow) nameTLS(h hello) bool {
 		if f.identify(false) {
 			return true
 		}
-		if f.decision.Reason == policy.ReasonNotAllowed || f.decision.Reason == policy.ReasonPortNotAllowed {
+		switch f.decision.Reason {
+		case policy.ReasonNotAllowed, policy.ReasonPortNotAllowed, policy.ReasonNoName:
 			f.refuse(policy.ReasonNoName, "the TLS connection names no host (no SNI): "+f.decision.Detail)
 		}
 		return false
@@ -63,7 +64,7 @@ func (f *flow) nameTLS(h hello) bool {
 		return false
 	}
 	f.host, f.spoken = name, true
-	return f.decide()
+	return f.sameAsTunnel() && f.decide()
 }
 
 // errPeeked ends the handshake once the ClientHello is known.

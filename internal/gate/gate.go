@@ -19,6 +19,14 @@ const (
 	FDEvents   = 5 // write: events as JSON lines
 )
 
+// Ports of the airlock's gateway at which programs inside may speak to the
+// proxy as one. Each speaks HTTP and SOCKS5; there are two because people look
+// for the protocols there (squid's port, and RFC 1928's).
+const (
+	ProxyPort = 3128
+	SOCKSPort = 1080
+)
+
 // Settings is what the role has to know. The zero value is not valid.
 type Settings struct {
 	Sandbox bailey.SandboxID `json:"sandbox"`

@@ -123,6 +123,7 @@ func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpas
 	})
 	way := egress.New(egress.Config{
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
+		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
 	})
 	group, ctx := errgroup.WithContext(ctx)
