@@ -79,3 +79,9 @@ func Nested(env config.Lookup, err error) error { return nested(Host{Env: env}, 
 
 // StartHint is startHint.
 func StartHint(argv []string, code int, agents bool) string { return startHint(argv, code, agents) }
+
+// ProxyEnv is proxyEnv.
+func ProxyEnv(hostname string) []string { return proxyEnv(hostname) }
+
+// GiveWay is giveWay.
+func GiveWay(env, given []string) []string { return giveWay(env, given) }

@@ -82,7 +82,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
-		Env:    merge(system.Env, preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
+		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
 		Files:  p.files,
 		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
 	}
@@ -174,6 +174,13 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 	}
 	p.quiet = preset.Quiet
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes, p.notes)
+}
+
+func (p *plan) proxyEnv() []string {
+	if p.policy.Mode == bailey.NetNone {
+		return nil
+	}
+	return proxyEnv(p.spec.Hostname)
 }
 
 func (p *plan) proxy() gate.Settings {

@@ -461,7 +461,7 @@ func (u *running) Exec(conn net.Conn) {
 // adjust completes the command of a client: it adds its own variables to those
 // of the sandbox, and starts where the sandbox's command did unless it says.
 func (u *running) adjust(x *wire.Exec) error {
-	x.Env = merge(u.plan.exec.Env, x.Env)
+	x.Env = merge(giveWay(u.plan.exec.Env, x.Env), x.Env)
 	if x.Dir == "" {
 		x.Dir = u.plan.exec.Dir
 	}
