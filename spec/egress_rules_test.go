@@ -396,6 +396,34 @@ func TestEGR13_DenyWins(t *testing.T) {
 	})
 }
 
+// TestEGR13_DeniedRanges: a deny rule for a range beats what allows an address
+// or a name in it, and is named.
+func TestEGR13_DeniedRanges(t *testing.T) {
+	t.Attr("claim", "EGR-13")
+	t.Parallel()
+	denied, gone := gets403("denied-by-rule", "the deny rule 11.0.0.64/26", "11.0.0.66"), fails("ECONNRESET")
+	list := []attempt{
+		web("by number", "11.0.0.66:80", "11.0.0.66", reaches("at 11.0.0.66"), denied),
+		echo("by number, another protocol", "11.0.0.66:7", "ping\n", reaches("ping"), gone),
+		web("by an allowed name", "11.0.0.66:80", "evil.test", reaches("at 11.0.0.66"), denied),
+		secure("by an allowed name, TLS", "11.0.0.66:443", "evil.test", reaches("at 11.0.0.66"), gone),
+		web("by a name that has moved", "11.0.0.10:80", "moved.test", nil, denied),
+		{Name: "look-up", Op: "lookup", To: "evil.test", Quick: atOnce, host: reaches("11.0.0.66"), inside: fails("not found")},
+		web("beside the range", "11.0.0.10:80", "allow.test", reaches("hello from allow.test"), reaches(helloAllowed)),
+		web("a name, where a rule denies it", "11.0.0.10:80", "part.test", reaches("hello from part.test"), gets403("denied-by-rule", "the deny rule part.test", "11.0.0.10")),
+	}
+	prepare := func(lab *netlab.Lab) {
+		lab.Name("moved.test", netlab.Evil)
+		lab.Name("part.test", netlab.Allowed)
+	}
+	both(t, list, prepare, func(t *testing.T, y *yard.Yard, lab *netlab.Lab) {
+		y.WriteHome(t, ".config/bailey/config.yaml", "net:\n  mode: open\n  deny:\n    - 11.0.0.64/26\n    - {host: part.test, addresses: [11.0.0.8/29]}\n")
+		attack(t, y, list)
+		attack(t, y, list, "--allow", "evil.test", "--allow", "11.0.0.66:80", "--allow", "11.0.0.66:7", "--allow", "moved.test", "--allow", "allow.test", "--allow", "part.test", "--deny", "11.0.0.64/26")
+		stayed(t, lab, []netip.AddrPort{onAllowed(80)}, "allow.test", "evil.test", "moved.test", "part.test")
+	})
+}
+
 // TestEGR15_OpenIsNamed: the one mode that guards less has to be asked for by
 // name, and the header says it.
 func TestEGR15_OpenIsNamed(t *testing.T) {

@@ -194,7 +194,7 @@ func configurationPage(model *kong.Application) string {
 	for _, v := range config.Variables() {
 		p("| `%s` | %s |\n", v.Name, v.Effect)
 	}
-	p("\nNothing of the environment enters a sandbox but what `--env` names, `TERM`, `COLORTERM`, `NO_COLOR`, the language and the time zone. Inside, `BAILEY_SANDBOX` holds the sandbox's name.\n")
+	p("\nNothing of the environment enters a sandbox but what `--env` names, `TERM`, `COLORTERM`, `NO_COLOR`, the language and the time zone. Inside, `BAILEY_SANDBOX` holds the sandbox's name, and where there is a network the usual variables name the [proxy inside](policy.md#the-proxy-inside).\n")
 	p("\n## Folders\n\nNone of them is visible in a sandbox, and no workspace may hold one or lie in one.\n\n| folder | where | without the variable |\n|---|---|---|\n")
 	for _, f := range config.Folders() {
 		p("| %s | `$%s/bailey` | `%s` |\n", f.Use, f.Variable, f.Fallback)

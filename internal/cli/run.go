@@ -13,7 +13,7 @@ import (
 type runCommand struct {
 	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what rules name), open (any public address) or full (private addresses too). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
 	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host, a name or an IPv4 address; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
-	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. Repeatable." group:"Network"`
+	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. A range of addresses (203.0.113.0/24) covers whatever lies or resolves there. Repeatable." group:"Network"`
 
 	Preset      []string `placeholder:"NAME" sep:"none" help:"Let the sandbox reach the hosts of a preset (bailey policy presets). Repeatable." group:"Network"`
 	HostService []string `placeholder:"PORT" sep:"none" help:"Let the sandbox reach the service at this port of this machine's loopback, as host.bailey.internal:PORT. Repeatable." group:"Network"`

@@ -42,8 +42,13 @@ func (p Policy) Validate() error {
 	default:
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown network mode %d", p.Mode), "use none, allow, open or full")
 	}
+	for _, r := range p.Allow {
+		if r.Range.IsValid() {
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("the allow rule %s is a range of addresses", r), "ranges are for deny rules; name the host, with addresses")
+		}
+	}
 	for _, r := range slices.Concat(p.Allow, p.Deny) {
-		if r.Host == "" && !r.Addr.IsValid() {
+		if r.Host == "" && !r.Addr.IsValid() && !r.Range.IsValid() {
 			return bailey.NewError(bailey.Invalid, "a network rule is empty", "name a host, such as example.com")
 		}
 	}
@@ -99,6 +104,9 @@ func (x *Index) Decide(r Request) bailey.Decision {
 // denial returns what a deny rule says of a target, or nil.
 func (x *Index) denial(t *target) *bailey.Decision {
 	for e := range t.rules(x.deny) {
+		if e.rule.byAddress() {
+			continue // it holds at some addresses: DecideAddr's to say
+		}
 		reason := t.refusedBy(e.rule)
 		var detail string
 		switch reason {
@@ -131,10 +139,8 @@ func (x *Index) DecideAddr(r Request, d bailey.Decision, addr netip.Addr) bailey
 	if t.Host == ServiceHost {
 		return x.decideService(t, d, addr)
 	}
-	for e := range x.deny.at(addr) {
-		if t.refusedBy(e.rule) != "" {
-			return denied(ReasonDeniedByRule, e.text, fmt.Sprintf("the deny rule %s names the address %s", e.text, addr))
-		}
+	if e := x.deniesAddr(t, addr); e != nil {
+		return denied(ReasonDeniedByRule, e.text, fmt.Sprintf("the deny rule %s names the address %s", e.rule.Brief(), addr))
 	}
 	c := Classify(addr)
 	about, ok := x.addressRule(t, addr)
@@ -147,6 +153,23 @@ func (x *Index) DecideAddr(r Request, d bailey.Decision, addr netip.Addr) bailey
 		return d // by the mode
 	}
 	return special(addr, c)
+}
+
+// deniesAddr returns the deny rule that keeps a request from an address, or
+// nil: one for the address or a range that holds it, or one for the name that
+// names such addresses.
+func (x *Index) deniesAddr(t *target, addr netip.Addr) *entry {
+	for e := range x.deny.at(addr) {
+		if !e.rule.byAddress() && t.refusedBy(e.rule) != "" {
+			return e
+		}
+	}
+	for e := range t.rules(x.deny) {
+		if e.rule.byAddress() && within(addr.Unmap(), e.rule.Narrow.Addresses) && t.refusedBy(e.rule) != "" {
+			return e
+		}
+	}
+	return nil
 }
 
 // addressRule reports whether an allow rule about a request allows an address
@@ -230,7 +253,7 @@ func (p Policy) DeniedNames(port uint16) []Rule {
 // to found.
 func DecideNameless(d bailey.Decision, rule Rule, to, found []netip.Addr) bailey.Decision {
 	for _, a := range to {
-		if slices.Contains(found, a) {
+		if slices.Contains(found, a) && (!rule.byAddress() || within(a, rule.Narrow.Addresses)) {
 			return denied(ReasonDeniedByRule, rule.String(),
 				fmt.Sprintf("the deny rule %s refuses %s, which is an address of %s: the connection names no host", rule, a, rule.Host))
 		}

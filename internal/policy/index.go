@@ -27,9 +27,11 @@ type entry struct {
 
 // table finds rules by what they name. Each list is in the order of the rules.
 type table struct {
-	hosts map[string][]*entry
-	below map[string][]*entry // wildcards, by what stands behind the star
-	addrs map[netip.Addr][]*entry
+	hosts  map[string][]*entry
+	below  map[string][]*entry // wildcards, by what stands behind the star
+	addrs  map[netip.Addr][]*entry
+	ranges map[netip.Prefix][]*entry
+	bits   []int // lengths that ranges have, the longest first
 }
 
 // NewIndex makes a Policy ready. The policy's lists must not change any more.
@@ -41,10 +43,15 @@ func NewIndex(p Policy) *Index {
 }
 
 func newTable(rules []Rule) table {
-	t := table{hosts: map[string][]*entry{}, below: map[string][]*entry{}, addrs: map[netip.Addr][]*entry{}}
+	t := table{hosts: map[string][]*entry{}, below: map[string][]*entry{}, addrs: map[netip.Addr][]*entry{}, ranges: map[netip.Prefix][]*entry{}}
 	for _, r := range rules {
 		e := &entry{r, r.String()}
 		switch {
+		case r.Range.IsValid():
+			if !slices.Contains(t.bits, r.Range.Bits()) {
+				t.bits = append(t.bits, r.Range.Bits())
+			}
+			t.ranges[r.Range] = append(t.ranges[r.Range], e)
 		case r.Addr.IsValid():
 			t.addrs[r.Addr] = append(t.addrs[r.Addr], e)
 		case r.Host == "":
@@ -54,6 +61,8 @@ func newTable(rules []Rule) table {
 			t.hosts[r.Host] = append(t.hosts[r.Host], e)
 		}
 	}
+	slices.Sort(t.bits)
+	slices.Reverse(t.bits)
 	return t
 }
 
@@ -78,8 +87,28 @@ func (t table) named(name string) iter.Seq[*entry] {
 	}
 }
 
-// at yields the rules about an address.
-func (t table) at(a netip.Addr) iter.Seq[*entry] { return slices.Values(t.addrs[a.Unmap()]) }
+// at yields the rules about an address: those for the very address, then the
+// ranges, the narrowest first.
+func (t table) at(a netip.Addr) iter.Seq[*entry] {
+	a = a.Unmap()
+	return func(yield func(*entry) bool) {
+		list := t.addrs[a]
+		for i := 0; ; i++ {
+			for _, e := range list {
+				if !yield(e) {
+					return
+				}
+			}
+			if i == len(t.bits) {
+				return
+			}
+			p, err := a.Prefix(t.bits[i]) // an error: longer than the address is
+			if list = nil; err == nil {
+				list = t.ranges[p]
+			}
+		}
+	}
+}
 
 // Policy returns what the index was made of.
 func (x *Index) Policy() Policy { return x.policy }
@@ -102,6 +131,8 @@ func (t *target) readable() bool { return t.Method != "" }
 // request: a port, a method, a path, or that none can be seen. Empty: it does.
 func (t *target) outside(r Rule) string {
 	switch {
+	case r.Range.IsValid(): // of deny rules alone
+		return ReasonNotAllowed
 	case t.anyPort:
 		return ""
 	case !r.allowsPort(t.Port):

@@ -433,6 +433,9 @@ func naiveNarrow(p policy.Policy, r policy.Request) bool {
 		return false, true
 	}
 	for _, rule := range p.Deny {
+		if rule.Narrow != nil && len(rule.Narrow.Addresses) > 0 {
+			continue // it is the address that is denied: naiveAddr
+		}
 		if about, certain := hit(rule, true); about || !certain {
 			return false
 		}
@@ -462,6 +465,130 @@ func TestDecide_AgreesWithNaiveNarrowMatcher(t *testing.T) {
 	}
 	if allowed < total/20 || allowed > total*19/20 {
 		t.Errorf("%d of %d were allowed: the test shows little", allowed, total)
+	}
+}
+
+// ranged makes deny rules about addresses, by range or by a name that has them.
+func (g generator) ranged() policy.Rule {
+	list := []string{"10.0.0.0/8", "11.0.0.0/8", "11.0.0.0/24", "11.0.0.8/29", "11.0.0.9/32", "0.0.0.0/0", "2600::/16", "::/0"}
+	r := policy.Rule{Range: netip.MustParsePrefix(list[g.rng.IntN(len(list))])}
+	switch g.rng.IntN(4) {
+	case 0:
+		r = policy.Rule{Addr: netip.MustParseAddr("11.0.0.9")}
+	case 1:
+		r = policy.Rule{Host: g.host(), Wildcard: g.rng.IntN(3) == 0}
+		r, _ = r.With(policy.Narrow{Addresses: prefixes(g.pick("10.0.0.0/8", "11.0.0.0/24", "11.0.0.9/32"))})
+	}
+	if g.rng.IntN(2) == 0 {
+		r.Port = []uint16{80, 443, 22}[g.rng.IntN(3)]
+	}
+	return r
+}
+
+// naiveAddr says whether a deny rule keeps a request from an address, rule by
+// rule and bit by bit.
+func naiveAddr(deny []policy.Rule, r policy.Request, a netip.Addr) bool {
+	in := func(p netip.Prefix) bool {
+		one, other := p.Addr().AsSlice(), a.AsSlice()
+		for bit := range p.Bits() {
+			if len(one) != len(other) || (one[bit/8]^other[bit/8])>>(7-bit%8)&1 != 0 {
+				return false
+			}
+		}
+		return len(one) == len(other)
+	}
+	for _, rule := range deny {
+		host := rule.Host == r.Host
+		if rule.Wildcard {
+			host = strings.HasSuffix(r.Host, "."+rule.Host)
+		}
+		at := rule.Addr == a
+		switch {
+		case rule.Host != "":
+			at = host && in(rule.Narrow.Addresses[0])
+		case rule.Range.IsValid():
+			at = in(rule.Range)
+		}
+		if at && (rule.Port == 0 || rule.Port == r.Port) {
+			return true
+		}
+	}
+	return false
+}
+
+// A range in a deny rule holds for addresses that are asked for, and for names
+// that resolve to them, whatever allows those.
+func TestDecideAddr_AgreesWithNaiveRanges(t *testing.T) {
+	t.Parallel()
+	g := generator{rand.New(rand.NewPCG(11, 12))}
+	refused, total := 0, 15_000
+	for range total {
+		p := policy.Policy{Mode: bailey.NetFull}
+		for range g.rng.IntN(4) {
+			p.Deny = append(p.Deny, g.ranged())
+		}
+		x, ask := policy.NewIndex(p), g.request()
+		a := netip.MustParseAddr(g.pick("10.1.0.1", "11.0.0.9", "11.0.0.20", "11.9.9.9", "12.0.0.1", "2600::1", "2a00::1"))
+		got := x.DecideAddr(ask, x.Decide(ask), a)
+		want := naiveAddr(p.Deny, ask, a)
+		if (got.Verdict != bailey.Allow) != want || want && (got.Reason != policy.ReasonDeniedByRule || !strings.Contains(got.Detail, a.String()) || got.Rule == "") {
+			t.Fatalf("%+v at %s of\n%+v\n%+v, the naive matcher says %v", ask, a, p, got, want)
+		}
+		ask.Host, ask.Addr = "", a
+		if got := x.Decide(ask); (got.Verdict != bailey.Allow) != naiveAddr(p.Deny, ask, a) {
+			t.Fatalf("%s:%d of\n%+v\n%+v", a, ask.Port, p, got)
+		}
+		if want {
+			refused++
+		}
+	}
+	if refused < total/20 || refused > total*19/20 {
+		t.Errorf("%d of %d were refused: the test shows little", refused, total)
+	}
+}
+
+func TestDecide_Ranges(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{
+		Mode:  bailey.NetAllow,
+		Allow: rules(t, "allow.test", "allow.test:22", "11.0.0.10:22", "11.0.1.10:22"),
+		Deny:  append(rules(t, "11.0.0.0/24:22"), narrowed(t, "allow.test:443", policy.Narrow{Addresses: prefixes("11.0.1.0/24")})),
+	}
+	x := policy.NewIndex(p)
+	for _, c := range []struct {
+		ask          policy.Request
+		addr, reason string
+		rule         string
+	}{
+		{name("allow.test", 22), "11.0.0.10", policy.ReasonDeniedByRule, "11.0.0.0/24:22"},
+		{name("allow.test", 443), "11.0.0.10", "", "allow.test"},
+		{name("allow.test", 443), "11.0.1.10", policy.ReasonDeniedByRule, "allow.test:443"},
+		{name("allow.test", 22), "11.0.1.10", "", "allow.test:22"},
+		{dns("allow.test"), "11.0.0.10", "", "allow.test"}, // a rule for a port is none for a name
+		{literal("11.0.0.10", 22), "11.0.0.10", policy.ReasonDeniedByRule, "11.0.0.0/24:22"},
+		{literal("11.0.1.10", 22), "11.0.1.10", "", "11.0.1.10:22"},
+	} {
+		got := x.DecideAddr(c.ask, x.Decide(c.ask), netip.MustParseAddr(c.addr))
+		if got.Reason != c.reason || got.Rule != c.rule {
+			t.Errorf("%+v at %s: %+v, want %q by %s", c.ask, c.addr, got, c.reason, c.rule)
+		}
+	}
+	// A range allows nothing, however it came into the list.
+	wrong := policy.Policy{Mode: bailey.NetAllow, Allow: rules(t, "11.0.0.0/24")}
+	if err := wrong.Validate(); err == nil {
+		t.Error("a range in allow is valid")
+	}
+	if got := policy.Decide(wrong, literal("11.0.0.10", 443)); got.Verdict == bailey.Allow {
+		t.Errorf("a range in allow: %+v", got)
+	}
+	// A name that is denied at some addresses is no reason to refuse others to
+	// a connection without a name.
+	yes := bailey.Decision{Verdict: bailey.Allow}
+	found := []netip.Addr{netip.MustParseAddr("11.0.1.10"), netip.MustParseAddr("11.0.0.10")}
+	for i, want := range []bailey.Verdict{bailey.Deny, bailey.Allow} {
+		if got := policy.DecideNameless(yes, p.Deny[1], found[i:i+1], found); got.Verdict != want {
+			t.Errorf("nameless to %s: %+v", found[i], got)
+		}
 	}
 }
 

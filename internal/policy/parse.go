@@ -61,8 +61,49 @@ func lintIdle(s string, r Rule) error {
 // ParseDenyRule reads a deny rule: as ParseRule, and *.com or *.github.io are
 // fine, since a deny rule cannot be too broad; nor can it be idle, so that
 // IPv6 addresses (in brackets when a port follows), private ones, which mode
-// full reaches, and port 53 are fine too. Without a port it denies every port.
-func ParseDenyRule(s string) (Rule, error) { return parseTarget(s, true) }
+// full reaches, and port 53 are fine too. It may be a range of addresses, such
+// as 11.0.0.0/24 or [2606:4700::/32]:443. Without a port it denies every port.
+func ParseDenyRule(s string) (Rule, error) {
+	if r, ok, err := parseRange(s); ok || err != nil {
+		return r, err
+	}
+	return parseTarget(s, true)
+}
+
+// parseRange reads a range of addresses, or says that s is none. Which
+// addresses it holds is of no account: those that no sandbox reaches are denied
+// already.
+func parseRange(s string) (r Rule, ok bool, err error) {
+	text, digits, port := s, "", false
+	p, perr := netip.ParsePrefix(text)
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && perr != nil && !strings.HasSuffix(s, "]") {
+		text, digits, port = s[:i], s[i+1:], true
+	}
+	if inner, found := strings.CutPrefix(text, "["); found && strings.HasSuffix(inner, "]") {
+		text = strings.TrimSuffix(inner, "]")
+	} else if port && strings.Contains(text, ":") {
+		return Rule{}, false, nil
+	}
+	if perr != nil {
+		p, perr = netip.ParsePrefix(text)
+	}
+	switch {
+	case perr != nil:
+		return Rule{}, false, nil
+	case p.Addr().Is4In6():
+		return Rule{}, false, bad(s, "it is a range of IPv4 addresses in IPv6 form", "write it in IPv4 form, such as 11.0.0.0/24")
+	case p != p.Masked():
+		return Rule{}, false, bad(s, "it is one address with the length of a range", "write "+p.Masked().String())
+	}
+	r.Range = p
+	if port {
+		r.Port, err = parsePort(s, digits)
+	}
+	if err != nil {
+		return Rule{}, false, err
+	}
+	return r, true, nil
+}
 
 // parseTarget reads a host. private: addresses that a rule can name are fine.
 func parseTarget(s string, private bool) (Rule, error) {
@@ -97,7 +138,7 @@ func refuseForeign(s string) error {
 		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host))
 	}
 	if isRange(s) {
-		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; --net open is for every public one")
+		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; --net open is for every public one, and deny rules may be ranges")
 	}
 	switch {
 	case s == "":

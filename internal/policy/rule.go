@@ -18,21 +18,22 @@ const ServiceHost = "host.bailey.internal"
 // ServiceAddr is what ServiceHost resolves to inside.
 func ServiceAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 0, 8}) }
 
-// Rule names a host, every host below a suffix, one address, or one service of
-// this machine, with or without a port. The zero Rule matches nothing.
+// Rule names a host, every host below a suffix, one address, a range of them, or
+// one service of this machine, with or without a port. The zero Rule matches nothing.
 type Rule struct {
-	Host     string     // normalised name; of a wildcard the part after "*."
-	Wildcard bool       // matches names below Host, not Host itself
-	Addr     netip.Addr // an address instead of a name
-	Port     uint16     // 0: none was written (allow: 80 and 443; deny: every port)
-	Service  bool       // a service on this machine's loopback; Host is ServiceHost
-	Fenced   bool       // a stranger's, within what is allowed: never opens an address of this machine, and no denied one; its name is never looked up for itself
-	Narrow   *Narrow    // nil: all that Host and Port say; shared, never changed
+	Host     string       // normalised name; of a wildcard the part after "*."
+	Wildcard bool         // matches names below Host, not Host itself
+	Addr     netip.Addr   // an address instead of a name
+	Range    netip.Prefix // addresses instead of a name; of deny rules alone
+	Port     uint16       // 0: none was written (allow: 80 and 443; deny: every port)
+	Service  bool         // a service on this machine's loopback; Host is ServiceHost
+	Fenced   bool         // a stranger's, within what is allowed: never opens an address of this machine, and no denied one; its name is never looked up for itself
+	Narrow   *Narrow      // nil: all that Host and Port say; shared, never changed
 }
 
 // Narrow is what makes a rule speak of less than a host.
 type Narrow struct {
-	Addresses []netip.Prefix // what the name may resolve to; empty: any public address
+	Addresses []netip.Prefix // what the name may resolve to; empty: any public address. Of a deny rule: where it holds; empty: everywhere
 	Methods   []string       // of HTTP requests; empty: any
 	Paths     []string       // of HTTP requests, as CheckPattern takes them; empty: any
 	Inspect   bool           // TLS is to be opened
@@ -62,6 +63,10 @@ func (r Rule) InsideTLS(deny bool) bool {
 func (r Rule) String() string {
 	var host string
 	switch {
+	case r.Range.IsValid() && r.Range.Addr().Is6() && r.Port != 0:
+		host = "[" + r.Range.String() + "]"
+	case r.Range.IsValid():
+		host = r.Range.String()
 	case r.Addr.IsValid() && r.Addr.Is6():
 		host = "[" + r.Addr.String() + "]"
 	case r.Addr.IsValid():
@@ -196,6 +201,10 @@ func (w wireRule) rule() (Rule, error) {
 	r.Fenced = w.Fenced
 	return r.With(Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records})
 }
+
+// byAddress reports whether a deny rule about a name holds only where that
+// resolves to some addresses.
+func (r Rule) byAddress() bool { return r.Narrow != nil && len(r.Narrow.Addresses) > 0 }
 
 // matchesHost reports whether the rule speaks of this normalised name.
 func (r Rule) matchesHost(name string) bool {

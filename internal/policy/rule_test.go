@@ -45,7 +45,7 @@ func TestParseRule_Accepts(t *testing.T) {
 			t.Errorf("ParseRule(%q): %v", in, err)
 			continue
 		}
-		if diff := cmp.Diff(want.rule, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		if diff := cmp.Diff(want.rule, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 			t.Errorf("ParseRule(%q) (-want +got):\n%s", in, diff)
 		}
 		if got.String() != want.text {
@@ -160,13 +160,14 @@ func TestParseDenyRule_MayBeBroad(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"2606:4700::1111": "[2606:4700::1111]", "[2606:4700:0::1111]": "[2606:4700::1111]",
+		"11.0.0.0/24": "11.0.0.0/24", "11.0.0.0/24:22": "11.0.0.0/24:22", "0.0.0.0/0": "0.0.0.0/0", "203.0.113.7/32": "203.0.113.7/32", "2606:4700:0::/32": "2606:4700::/32", "[2606:4700::/32]:443": "[2606:4700::/32]:443", "[::/0]": "::/0",
 		"[2606:4700::1111]:443": "[2606:4700::1111]:443", "x.com:53": "x.com:53", "11.0.0.10:53": "11.0.0.10:53",
 	} {
 		if r, err := policy.ParseDenyRule(in); err != nil || r.String() != want {
 			t.Errorf("ParseDenyRule(%q) = %v, %v", in, r, err)
 		}
 	}
-	for _, in := range []string{"*", "https://x.test", "*.*.com", "x.com:0"} {
+	for _, in := range []string{"*", "https://x.test", "*.*.com", "x.com:0", "11.0.0.1/24", "11.0.0.0/33", "11.0.0.0/24:0", "11.0.0.0/24:", "11.0.0.0/024", "2606:4700::/32:443", "[11.0.0.0/24", "::ffff:11.0.0.0/120", "fe80::%eth0/64", "011.0.0.0/8", "11.0.0.0/24/24", "a.test/24"} {
 		if _, err := policy.ParseDenyRule(in); err == nil {
 			t.Errorf("ParseDenyRule(%q) is accepted", in)
 		}
@@ -178,13 +179,13 @@ func TestPolicy_JSON(t *testing.T) {
 	want := policy.Policy{
 		Mode:  bailey.NetAllow,
 		Allow: rules(t, "example.com", "*.a.test:8443", "11.0.0.10:22", "[2606:4700::1]:443"),
-		Deny:  []policy.Rule{{Host: "com", Wildcard: true}},
+		Deny:  []policy.Rule{{Host: "com", Wildcard: true}, {Range: netip.MustParsePrefix("11.0.0.0/24"), Port: 22}},
 	}
 	b, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const text = `{"mode":"allow","allow":["example.com","*.a.test:8443","11.0.0.10:22","[2606:4700::1]:443"],"deny":["*.com"]}`
+	const text = `{"mode":"allow","allow":["example.com","*.a.test:8443","11.0.0.10:22","[2606:4700::1]:443"],"deny":["*.com","11.0.0.0/24:22"]}`
 	if string(b) != text {
 		t.Errorf("got %s", b)
 	}
@@ -192,7 +193,7 @@ func TestPolicy_JSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 		t.Error(diff)
 	}
 	for _, in := range []string{`{"mode":"fool"}`, `{"allow":[{"host":"a.test","methdos":["GET"]}]}`, `{"allow":[{"host":"a.test","paths":["/a/../b"]}]}`, `{"allow":[{"host":"a.test","addresses":["127.0.0.0/8"]}]}`, `{"allow":["*"]}`, `{"allow":[""]}`, `{"deny":["127.0.0.1"]}`} {
@@ -200,6 +201,40 @@ func TestPolicy_JSON(t *testing.T) {
 			t.Errorf("%s is accepted", in)
 		}
 	}
+}
+
+// FuzzParseDenyRule: what is read has one form, which says the same, also
+// between processes.
+func FuzzParseDenyRule(f *testing.F) {
+	for _, s := range []string{"11.0.0.0/24", "[2606:4700::/32]:443", "0.0.0.0/0:1", "::/0", "10.0.0.1", "*.com:53"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		r, err := policy.ParseDenyRule(in)
+		if err != nil {
+			if r != (policy.Rule{}) {
+				t.Errorf("ParseDenyRule(%q) returns a rule with an error", in)
+			}
+			return
+		}
+		b, err := r.MarshalJSON()
+		var wire policy.Rule
+		if err != nil || wire.UnmarshalJSON(b) != nil || wire != r {
+			t.Errorf("%q: %s reads back as %v", in, b, wire)
+		}
+		if again, err := policy.ParseDenyRule(r.String()); err != nil || again != r {
+			t.Errorf("%q: %q reads back as %v, %v", in, r, again, err)
+		}
+		whom := 0
+		for _, is := range []bool{r.Host != "", r.Addr.IsValid(), r.Range.IsValid()} {
+			if is {
+				whom++
+			}
+		}
+		if whom != 1 || r.Range.IsValid() && r.Range != r.Range.Masked() {
+			t.Errorf("%q: %+v", in, r)
+		}
+	})
 }
 
 func FuzzParseRule(f *testing.F) {

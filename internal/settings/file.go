@@ -141,7 +141,7 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 		return p.service(n, v, held)
 	}
 	if deny {
-		for _, name := range []string{"addresses", "inspect", "dns"} {
+		for _, name := range []string{"inspect", "dns"} {
 			if v := get(n, name); v != nil {
 				p.at(v, "%s says nothing in a deny rule; leave it out", name)
 			}
@@ -211,6 +211,10 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 		err = policy.CheckAllow(r)
 	}
 	if p.wrong(host, err) || len(p.problems) > before {
+		return nil
+	}
+	if v := get(n, "addresses"); deny && v != nil && r.Host == "" {
+		p.at(v, "addresses says nothing beside an address or a range; leave it out, or name a host")
 		return nil
 	}
 	if r, err = r.With(narrow); p.wrong(n, err) {

@@ -56,6 +56,9 @@ net:
     - host: api.example.com
       methods: [DELETE]
     - 11.0.0.66
+    - 203.0.113.0/24
+    - {host: 198.51.100.0/24, ports: [22]}
+    - {host: "*.example.net", addresses: [10.0.0.0/8]}
 `)
 	n := f.Net
 	if n.Mode.Value != bailey.NetAllow || n.Mode.From != "bailey.yaml:3:9" || n.DNS.Value != bailey.DNSOpen || !n.Ask.Value || len(n.Presets) != 2 || n.Presets[1].From != "bailey.yaml:6:18" {
@@ -73,7 +76,7 @@ net:
 	}, texts(n.Allow)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"*.com bailey.yaml:20:7", "api.example.com DELETE bailey.yaml:21:7", "11.0.0.66 bailey.yaml:23:7"}, texts(n.Deny)); diff != "" {
+	if diff := cmp.Diff([]string{"*.com bailey.yaml:20:7", "api.example.com DELETE bailey.yaml:21:7", "11.0.0.66 bailey.yaml:23:7", "203.0.113.0/24 bailey.yaml:24:7", "198.51.100.0/24:22 bailey.yaml:25:7", "*.example.net at 10.0.0.0/8 bailey.yaml:26:7"}, texts(n.Deny)); diff != "" {
 		t.Error(diff)
 	}
 	if n.Allow[2].Why != "the docs" {
@@ -135,7 +138,11 @@ func TestParse_Refuses(t *testing.T) {
 		{"net:\n  allow:\n  - {host-service: 80, ports: [80]}", `f:3:24: ports says nothing beside host-service`},
 		{"net:\n  allow:\n  - {host-service: 0}", `is not a port`},
 		{"net:\n  allow:\n  - host.bailey.internal:80", `host-service`},
-		{"net:\n  deny:\n  - {host: a.example, addresses: [10.0.0.0/8]}", `addresses says nothing in a deny rule`},
+		{"net:\n  deny:\n  - {host: 11.0.0.0/24, addresses: [11.0.0.0/25]}", `f:3:36: addresses says nothing beside an address or a range`},
+		{"net:\n  deny:\n  - {host: 11.0.0.1, addresses: [11.0.0.1]}", `addresses says nothing beside an address or a range`},
+		{"net:\n  deny:\n  - 11.0.0.1/24", `f:3:5: network rule "11.0.0.1/24": it is one address with the length of a range; write 11.0.0.0/24`},
+		{"net:\n  allow:\n  - 11.0.0.0/24", `f:3:5: network rule "11.0.0.0/24": it is a range of addresses, and a rule is one host`},
+		{"net:\n  allow:\n  - {host: 11.0.0.0/24, addresses: [11.0.0.0/24]}", `it is a range of addresses, and a rule is one host`},
 		{"net:\n  deny:\n  - {host: a.example, inspect: true}", `inspect says nothing in a deny rule`},
 		{"net:\n  presets: [nmp]", `f:2:13: net.presets[0]: unknown value "nmp"; did you mean "npm"?`},
 		{"net:\n  mode: allow", `f:2:9: mode allow has no allow rule`},

@@ -74,11 +74,11 @@ func rule(help string) *spec {
 	some := func(help string, item *spec) *spec { return &spec{kind: list, least: 1, item: item, help: help} }
 	return &spec{
 		kind: entry, oneOf: []string{"host", "host-service"},
-		help: help + " HOST, HOST:PORT or *.SUFFIX, or a mapping that says more. No port means 80 and 443, and in deny every port.",
+		help: help + " HOST, HOST:PORT or *.SUFFIX, or a mapping that says more. No port means 80 and 443, and in deny every port. In deny a range of addresses (11.0.0.0/24) too.",
 		keys: []key{
-			{"host", &spec{kind: text, help: "A host name, *.SUFFIX for every name below it, or an IP address."}},
+			{"host", &spec{kind: text, help: "A host name, *.SUFFIX for every name below it, or an IP address; in deny a range of addresses too."}},
 			{"ports", some("Ports.", &spec{kind: number, help: "1 to 65535."})},
-			{"addresses", some("Addresses and ranges (10.1.0.0/16) that the name may resolve to; the way to reach private ones.", &spec{kind: text, help: "An address or a range."})},
+			{"addresses", some("Addresses and ranges (10.1.0.0/16) that the name may resolve to; the way to reach private ones. In deny: where the name is denied, and it is not elsewhere.", &spec{kind: text, help: "An address or a range."})},
 			{"methods", some("Methods of HTTP requests that the rule is about.", &spec{kind: text, help: "In capitals, such as GET."})},
 			{"paths", some("Paths of HTTP requests that the rule is about.", &spec{kind: text, help: "Such as /v1/models; a star is any one segment, and at the end everything below."})},
 			{"inspect", &spec{kind: flag, help: "Open TLS to this host, so that a hidden second name is seen."}},

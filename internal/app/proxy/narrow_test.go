@@ -228,3 +228,48 @@ func TestDNS_Open(t *testing.T) {
 	}
 	l.untouched(evil)
 }
+
+// A range in a deny rule holds for every way to an address in it: by number, by
+// a name that an allow rule names, and for the answer of a look-up.
+func TestDeny_Ranges(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{
+		Mode:  bailey.NetOpen,
+		Allow: rules(t, "evil.test", evil, evil+":22"),
+		Deny:  append(rules(t, "11.0.0.64/26"), narrowed(t, "*.wild.test", policy.Narrow{Addresses: []netip.Prefix{netip.MustParsePrefix("11.0.0.8/29")}})),
+	}
+	l := newLab(t, p)
+	l.rebind("in.wild.test", allowed)
+	l.rebind("out.wild.test", "11.0.0.99")
+	l.rebind("free.wild.test", "11.0.0.200")
+	for _, c := range []struct {
+		host, addr string
+		port       uint16
+		protocol   string
+		rule       string // empty: allowed
+	}{
+		{"evil.test", evil, 443, "tls", "11.0.0.64/26"},
+		{"evil.test", evil, 80, "http", "11.0.0.64/26"},
+		{evil, evil, 80, "http", "11.0.0.64/26"},
+		{evil, evil, 22, "banner", "11.0.0.64/26"},
+		{"cname.test", evil, 443, "tls", "11.0.0.64/26"},
+		{"in.wild.test", allowed, 443, "tls", "*.wild.test"},
+		{"allow.test", allowed, 443, "tls", ""}, // the twin: the same address for another name
+		{"allow.test", allowed, 80, "http", ""},
+		{second, second, 22, "banner", ""},
+	} {
+		for _, w := range ways()[:3] {
+			answered := false
+			ev := l.outcome(func() { answered = w.make(l, c.host, c.addr, c.port, c.protocol) })
+			if answered != (c.rule == "") || ev.Rule != c.rule || c.rule != "" && (ev.Reason != "denied-by-rule" || !strings.Contains(ev.Message, c.addr)) {
+				t.Errorf("%s:%d %s, %s: answered %v, %+v; want rule %q", c.host, c.port, c.protocol, w.name, answered, ev, c.rule)
+			}
+		}
+	}
+	for name, want := range map[string]int{"evil.test": 0, "in.wild.test": 0, "out.wild.test": 0, "free.wild.test": 1, "allow.test": 1} {
+		if got := answers(l.lookup("udp", "9.9.9.9:53", name, mdns.TypeA)); len(got) != want {
+			t.Errorf("the look-up of %s says %v", name, got)
+		}
+	}
+	l.untouched(evil)
+}
