@@ -184,30 +184,35 @@ func parseConnect(b []byte) (authority, int, error) {
 		}
 		return authority{}, 0, errShort
 	}
-	head := b[:end+4]
-	if err := checkLineEnds(head); err != nil {
+	to, err := parseConnectHead(b[:end+4])
+	if err != nil {
 		return authority{}, 0, err
 	}
-	lines := strings.Split(string(head[:end]), "\r\n")
+	return to, end + 4, nil
+}
+
+// parseConnectHead judges a head that is whole.
+func parseConnectHead(head []byte) (authority, error) {
+	if err := checkLineEnds(head); err != nil {
+		return authority{}, err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
 	words := strings.Split(lines[0], " ")
 	if len(words) != 3 || words[0] != http.MethodConnect || words[2] != "HTTP/1.1" && words[2] != "HTTP/1.0" {
-		return authority{}, 0, malformed("the request line is not CONNECT HOST:PORT HTTP/1.1")
+		return authority{}, malformed("the request line is not CONNECT HOST:PORT HTTP/1.1")
 	}
 	fields, err := parseFields(lines[1:])
 	if err != nil {
-		return authority{}, 0, err
+		return authority{}, err
 	}
-	if len(fields["Transfer-Encoding"]) > 0 || len(fields["Content-Length"]) > 1 || len(fields["Content-Length"]) == 1 && fields["Content-Length"][0] != "0" {
-		return authority{}, 0, malformed("a CONNECT request has a body")
+	if length := fields["Content-Length"]; len(fields["Transfer-Encoding"]) > 0 || len(length) > 1 || len(length) == 1 && length[0] != "0" {
+		return authority{}, malformed("a CONNECT request has a body")
 	}
 	to, err := parseAuthority(words[1], "")
 	if err != nil {
-		return authority{}, 0, err
+		return authority{}, err
 	}
-	if err := checkConnectHost(words[1], to, fields["Host"]); err != nil {
-		return authority{}, 0, err
-	}
-	return to, len(head), nil
+	return to, checkConnectHost(words[1], to, fields["Host"])
 }
 
 // checkConnectHost wants Host to be the target, with or without its port. A

@@ -151,7 +151,8 @@ func parseSOCKSRequest(b []byte) (r socksRequest, size int, err error) {
 		return r, 0, errShort
 	}
 	r.command, r.kind = b[1], b[3]
-	at, length := fixed, 0
+	at := fixed
+	var length int
 	switch r.kind {
 	case socksIPv4:
 		length = 4

@@ -74,22 +74,11 @@ func ParseDenyRule(s string) (Rule, error) {
 // addresses it holds is of no account: those that no sandbox reaches are denied
 // already.
 func parseRange(s string) (r Rule, ok bool, err error) {
-	text, digits, port := s, "", false
+	text, digits, port := cutRangePort(s)
 	p, perr := netip.ParsePrefix(text)
-	if i := strings.LastIndexByte(s, ':'); i >= 0 && perr != nil && !strings.HasSuffix(s, "]") {
-		text, digits, port = s[:i], s[i+1:], true
-	}
-	if inner, found := strings.CutPrefix(text, "["); found && strings.HasSuffix(inner, "]") {
-		text = strings.TrimSuffix(inner, "]")
-	} else if port && strings.Contains(text, ":") {
-		return Rule{}, false, nil
-	}
-	if perr != nil {
-		p, perr = netip.ParsePrefix(text)
-	}
 	switch {
 	case perr != nil:
-		return Rule{}, false, nil
+		return Rule{}, false, nil //nolint:nilerr // it is something else
 	case p.Addr().Is4In6():
 		return Rule{}, false, bad(s, "it is a range of IPv4 addresses in IPv6 form", "write it in IPv4 form, such as 11.0.0.0/24")
 	case p != p.Masked():
@@ -124,6 +113,23 @@ func parseTarget(s string, private bool) (Rule, error) {
 		return addressRule(s, a, port, private)
 	}
 	return nameRule(s, host, port)
+}
+
+// cutRangePort takes the port off a range, and the brackets that an IPv6 one
+// has in front of it.
+func cutRangePort(s string) (text, digits string, port bool) {
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		text, rest, _ := strings.Cut(inner, "]")
+		digits, port = strings.CutPrefix(rest, ":")
+		if !port && rest != "" || !strings.Contains(text, ":") {
+			return "", "", false
+		}
+		return text, digits, port
+	}
+	if strings.Count(s, ":") == 1 {
+		return strings.Cut(s, ":")
+	}
+	return s, "", false
 }
 
 // refuseForeign catches what people paste instead of a host, to say which it is.
