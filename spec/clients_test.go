@@ -88,7 +88,7 @@ func clients() []client {
 				return nil
 			},
 		},
-		{name: "chromium", script: chromiumScript, serve: serveChromium, alwaysZero: true},
+		{name: "chromium, A018", script: chromiumScript, serve: serveChromium, alwaysZero: true},
 	}
 }
 
@@ -132,7 +132,7 @@ const withoutProxy = "unset http_proxy https_proxy all_proxy no_proxy HTTP_PROXY
 // holds runs the client and holds what it got to the rule.
 func (c client) holds(t *testing.T, y *yard.Yard, lab *netlab.Lab, rule string) {
 	t.Helper()
-	for how, before := range map[string]string{"the variables as they are": "", "no variables for a proxy": withoutProxy} {
+	for how, before := range map[string]string{"the variables as they are": "", "A158 no variables for a proxy": withoutProxy} {
 		if r := c.run(t, y, before, clientHost, rule); r.Code != 0 || !strings.Contains(r.Stdout, clientText) {
 			t.Errorf("with %s it does not work: %d\n%s\n%s", how, r.Code, r.Stdout, r.Stderr)
 		}

@@ -211,7 +211,7 @@ func TestEGR07_NothingIsImplied(t *testing.T) {
 		r := began(s)
 		lines := strings.Count(strings.TrimSpace(r.Stderr), "\n") + 1
 		if r.Code != 125 || strings.Contains(r.Stdout, "it ran") || !strings.Contains(r.Stderr, s.says) || lines > 2 {
-			t.Errorf("%q %s: code %d, want 125 and one message with %q:\n%s%s", s.flags, s.env, r.Code, s.says, r.Stdout, r.Stderr)
+			t.Errorf("A044, A046: %q %s: code %d, want 125 and one message with %q:\n%s%s", s.flags, s.env, r.Code, s.says, r.Stdout, r.Stderr)
 		}
 	}
 	for _, s := range []start{ // twins
@@ -385,7 +385,7 @@ func TestEGR13_DenyWins(t *testing.T) {
 		attack(t, y, deny, append([]string{"--net", "open"}, denials...)...)
 		stayed(t, lab, []netip.AddrPort{onAllowed(80), onAllowed(443)}, "half.wild.test", "good.wild.test", "moved.wild.test")
 		// Without a flag all is denied, whatever lies in the folder.
-		attack(t, y, []attempt{web("none", "11.0.0.10:80", "good.wild.test", nil, fails("ENETUNREACH"))})
+		attack(t, y, []attempt{web("A162 none", "11.0.0.10:80", "good.wild.test", nil, fails("ENETUNREACH"))})
 		// Twin: without the deny rules the same is reached.
 		open := slices.Clone(deny)
 		for i := range open {

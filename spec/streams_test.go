@@ -66,7 +66,7 @@ func TestEGR02_Streams(t *testing.T) {
 	t.Run("allowed", func(t *testing.T) {
 		everyWay(t, run("./streams allow.test"), func(said string) bool { return said == "ok" })
 	})
-	t.Run("allowed, without variables for a proxy", func(t *testing.T) {
+	t.Run("A158 without variables for a proxy", func(t *testing.T) {
 		everyWay(t, run(withoutProxy+"./streams allow.test"), func(said string) bool { return said == "ok" })
 	})
 	t.Run("not allowed", func(t *testing.T) {

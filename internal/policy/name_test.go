@@ -56,7 +56,7 @@ func TestNormalizeName_Refuses(t *testing.T) {
 	} {
 		got, err := policy.NormalizeName(in)
 		if !errors.Is(err, policy.ErrNotHostname) || got != "" {
-			t.Errorf("NormalizeName(%q) = %q, %v; want an ErrNotHostname", in, got, err)
+			t.Errorf("A050c and its kin: NormalizeName(%q) = %q, %v; want an ErrNotHostname", in, got, err)
 			continue
 		}
 		for _, c := range err.Error() {

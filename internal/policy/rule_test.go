@@ -42,7 +42,7 @@ func TestParseRule_Accepts(t *testing.T) {
 	} {
 		got, err := policy.ParseRule(in)
 		if err != nil {
-			t.Errorf("ParseRule(%q): %v", in, err)
+			t.Errorf("A050d and others: ParseRule(%q): %v", in, err)
 			continue
 		}
 		if diff := cmp.Diff(want.rule, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
@@ -142,7 +142,7 @@ func TestParseRule_Refuses(t *testing.T) {
 		got, err := policy.ParseRule(in)
 		e, ok := errors.AsType[*bailey.Error](err)
 		if !ok || got != (policy.Rule{}) {
-			t.Errorf("ParseRule(%q) = %v, %v; want a *bailey.Error", in, got, err)
+			t.Errorf("A044, A046: ParseRule(%q) = %v, %v; want a *bailey.Error", in, got, err)
 			continue
 		}
 		if e.Kind != bailey.Invalid || !strings.HasPrefix(e.Message, "network rule ") || !strings.Contains(e.Hint, wantHint) {

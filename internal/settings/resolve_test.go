@@ -507,3 +507,34 @@ func TestLoad_FilesOfOthersAbove(t *testing.T) {
 		t.Error("in the folder itself it is not read")
 	}
 }
+
+// A preset that names a host where anybody can have a place lets data out to
+// anybody.
+func TestPresets_NameNoHostOfManyTenants(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("presets/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d presets: %v", len(files), err)
+	}
+	shared := []string{"amazonaws.com", "storage.googleapis.com", "githubusercontent.com", "gist.github.com", "github.io", "workers.dev", "pages.dev", "blob.core.windows.net", "*."}
+	names := func(text string) (found []string) {
+		for _, host := range shared {
+			if strings.Contains(text, host) {
+				found = append(found, host)
+			}
+		}
+		return found
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := names(string(text)); len(found) > 0 {
+			t.Errorf("A045 %s names %v", f, found)
+		}
+	}
+	if len(names("allow:\n  - s3.amazonaws.com:443\n")) == 0 { // twin
+		t.Error("A045 twin: a bucket's host is not found")
+	}
+}

@@ -43,7 +43,7 @@ func TestTLS_NameDecides(t *testing.T) {
 	l := newLab(t, allow(t, "allow.test", "two.test"))
 	for _, c := range []struct{ what, dest, name string }{
 		{"as it should be", allowed + ":443", "allow.test"},
-		{"evil destination, A001", evil + ":443", "allow.test"},
+		{"evil destination, A001, A002", evil + ":443", "allow.test"},
 		{"private destination", private + ":443", "allow.test"},
 		{"upper case, A013", allowed + ":443", "ALLOW.TEST"},
 		{"first address dead, second lives", "11.9.9.9:443", "two.test"},
@@ -512,7 +512,7 @@ func TestTLS_HelloRetry(t *testing.T) {
 		t.Errorf("twin: %q after %d hellos, %v", got, hellos, err)
 	}
 	if got, hellos, err := shake("other.test"); hellos != 2 || !isReset(err) {
-		t.Errorf("another name: %q after %d hellos, %v", got, hellos, err)
+		t.Errorf("A020 another name: %q after %d hellos, %v", got, hellos, err)
 	}
 	if ev := l.denied(policy.ReasonNameMismatch); ev.Host != "allow.test" || ev.Protocol != "tls" || !strings.Contains(ev.Message, "other.test") {
 		t.Errorf("event %+v", ev)

@@ -210,7 +210,7 @@ func TestHTTP_Rebuilt(t *testing.T) {
 		"00000000000000005\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "\r\nhello\r\n",
 	} {
 		if got, _ := l.say(evil+":80", "POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "X-Bailey-Reason: bad-request") {
-			t.Errorf("chunk %q: %q", chunk, got)
+			t.Errorf("A137 chunk %q: %q", chunk, got)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func TestHTTP_WebSocket(t *testing.T) {
 	c, r = shake("/no101", "websocket", key)
 	res, body := response(t, r, "GET")
 	if res.StatusCode != 200 || body != "not today" || !res.Close {
-		t.Errorf("no switch: %v %q", res, body)
+		t.Errorf("A150 no switch: %v %q", res, body)
 	}
 	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")
 	if _, err := r.ReadByte(); err == nil {
@@ -332,7 +332,7 @@ func TestHTTP_WebSocket(t *testing.T) {
 	}
 	_, r = shake("/fakews", "websocket", key)
 	if res, body := response(t, r, "GET"); res.StatusCode != 502 {
-		t.Errorf("wrong accept: %v %q", res, body)
+		t.Errorf("A149 wrong accept: %v %q", res, body)
 	}
 	for _, c := range [][2]string{{"h2c", key}, {"websocket, foo", key}, {"TLS/1.0", key}, {"websocket", "short"}} {
 		_, r := shake("/headers", c[0], c[1])

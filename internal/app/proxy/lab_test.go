@@ -510,6 +510,9 @@ func (l *lab) end(collected chan struct{}) {
 		<-done
 	}
 	<-collected
+	if s := l.stderr.String(); s != "" {
+		l.t.Errorf("the proxy wrote to its standard error, which is the caller's terminal: %.500s", s)
+	}
 	if l.t.Failed() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"os"
 	"os/signal"
@@ -33,6 +34,9 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey proxy: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
+	// net/http tells the standard logger what a host sends that nobody asked for:
+	// a stranger's words, as many as it likes, on the caller's terminal.
+	log.SetOutput(io.Discard)
 	//nolint:forbidigo // a process begins here
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
