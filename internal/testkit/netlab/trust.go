@@ -2,7 +2,9 @@ package netlab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +39,7 @@ func (l *Lab) trust(dir string) error {
 		return fmt.Errorf("write the lab's bundle: %w", err)
 	}
 	store := filepath.Join(dir, "java", "cacerts")
-	if _, err := os.Stat(store); err != nil {
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) {
 		return nil // no JVM here
 	}
 	// "changeit" is the password of every JVM's store: it guards nothing.

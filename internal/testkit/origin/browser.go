@@ -55,7 +55,7 @@ type Browser struct {
 
 // NewBrowser makes the page's server.
 func NewBrowser() *Browser {
-	b := &Browser{done: make(chan struct{}, 100)} //nolint:exhaustruct_v5 // set below
+	b := &Browser{done: make(chan struct{}, 100)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

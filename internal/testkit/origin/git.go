@@ -41,7 +41,7 @@ func NewGit(tb testing.TB) *Git {
 		g.git(tb, args...)
 	}
 	backend := strings.TrimSpace(g.git(tb, "--exec-path")) + "/git-http-backend"
-	g.Handler = &cgi.Handler{ //nolint:exhaustruct_v5 // what is not set is how a CGI is usually run
+	g.Handler = &cgi.Handler{
 		Path: backend,
 		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + root},
 	}

@@ -24,7 +24,7 @@ func Postgres(tb testing.TB, ln net.Listener) {
 	dir, as := postgresHome(tb)
 	data := filepath.Join(dir, "data")
 	run := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(filepath.Dir(initdb), name), args...) //nolint:noctx // ended below, in order
+		cmd := exec.Command(filepath.Join(filepath.Dir(initdb), name), args...)
 		cmd.Dir, cmd.SysProcAttr = dir, as
 		cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "HOME=" + dir}
 		return cmd
@@ -74,7 +74,7 @@ func postgresHome(tb testing.TB) (string, *syscall.SysProcAttr) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	attr := &syscall.SysProcAttr{} //nolint:exhaustruct_v5 // as usual
+	attr := &syscall.SysProcAttr{}
 	if os.Getuid() != 0 {
 		return dir, attr
 	}
@@ -87,7 +87,7 @@ func postgresHome(tb testing.TB) (string, *syscall.SysProcAttr) {
 	if err := os.Chown(dir, uid, gid); err != nil {
 		tb.Fatal(err)
 	}
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:exhaustruct_v5 // no groups
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return dir, attr
 }
 

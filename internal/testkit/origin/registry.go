@@ -102,7 +102,7 @@ func tarball(tb testing.TB, files map[string]string) []byte {
 	z := gzip.NewWriter(&out)
 	w := tar.NewWriter(z)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))} //nolint:exhaustruct_v5 // a plain file has no more
+		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}
 		if err := w.WriteHeader(h); err != nil {
 			tb.Fatal(err)
 		}
