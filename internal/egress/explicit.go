@@ -156,6 +156,7 @@ func (f *flow) enterConnect(ctx context.Context, deadline time.Time) bool {
 		f.refuse(policy.ReasonBadRequest, "the CONNECT request does not end")
 		return false
 	}
+	f.program = to.program
 	if !f.aim(to.host, to.port) || !f.mayEnter(ctx) {
 		f.explainConnect(fmt.Sprintf("CONNECT %s (port %d)", printable(to.host), to.port))
 		return false
@@ -163,10 +164,11 @@ func (f *flow) enterConnect(ctx context.Context, deadline time.Time) bool {
 	return f.answer([]byte("HTTP/1.1 200 Connection established\r\n\r\n"))
 }
 
-// authority is whom a CONNECT is for. The host has no brackets.
+// authority is whom a CONNECT is for, and what asks. The host has no brackets.
 type authority struct {
-	host string
-	port uint16
+	host    string
+	port    uint16
+	program string // see programOf
 }
 
 // parseConnect judges a CONNECT request as strictly as others: one line end,
@@ -212,6 +214,7 @@ func parseConnectHead(head []byte) (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
+	to.program = programOf(fields)
 	return to, checkConnectHost(words[1], to, fields["Host"])
 }
 
@@ -247,12 +250,12 @@ func parseAuthority(s, port string) (authority, error) {
 		if a, err := netip.ParseAddr(inner); !ok || err != nil || a.Is4() || a.Zone() != "" {
 			return authority{}, &badRequestError{policy.ReasonInvalidName, fmt.Sprintf("%q: brackets are for IPv6 addresses without a zone", printable(s))}
 		}
-		return authority{inner, n}, nil
+		return authority{host: inner, port: n}, nil
 	}
 	if strings.Contains(host, ":") {
 		return authority{}, &badRequestError{policy.ReasonInvalidName, fmt.Sprintf("%q has several colons and no brackets", printable(s))}
 	}
-	return authority{host, n}, nil
+	return authority{host: host, port: n}, nil
 }
 
 // explainConnect answers a CONNECT that is refused, as explain does requests.

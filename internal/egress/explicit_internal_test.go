@@ -15,10 +15,10 @@ import (
 func TestParseConnect(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]authority{
-		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\nrest": {"a.test", 443},
-		"CONNECT A.test.:22 HTTP/1.1\r\nHost: a.TEST.\r\n\r\n":        {"A.test.", 22},
-		"CONNECT 11.0.0.1:80 HTTP/1.0\r\n\r\n":                        {"11.0.0.1", 80},
-		"CONNECT [2600::1]:80 HTTP/1.1\r\n\r\n":                       {"2600::1", 80},
+		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\nrest": {host: "a.test", port: 443},
+		"CONNECT A.test.:22 HTTP/1.1\r\nHost: a.TEST.\r\n\r\n":        {host: "A.test.", port: 22},
+		"CONNECT 11.0.0.1:80 HTTP/1.0\r\n\r\n":                        {host: "11.0.0.1", port: 80},
+		"CONNECT [2600::1]:80 HTTP/1.1\r\n\r\n":                       {host: "2600::1", port: 80},
 	} {
 		got, size, err := parseConnect([]byte(text))
 		if err != nil || got != want || text[:size] != strings.TrimSuffix(text, "rest") {

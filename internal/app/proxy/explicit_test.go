@@ -61,7 +61,7 @@ func (l *lab) open(addr string) opened {
 // connectTo asks the HTTP proxy for a tunnel, and returns its answer.
 func (l *lab) connectTo(c opened, target string) (status int, head http.Header, body string) {
 	l.t.Helper()
-	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic c2VjcmV0OnNlY3JldA==\r\n\r\n", target, target)
+	_, _ = fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: client/2.0 (of c2VjcmV0)\r\nProxy-Authorization: Basic c2VjcmV0OnNlY3JldA==\r\n\r\n", target, target)
 	return l.answerTo(c)
 }
 
@@ -213,6 +213,9 @@ func TestExplicit_DecidesAsTransparent(t *testing.T) {
 			}
 			if i == 0 {
 				first = ev
+			}
+			if said := ev.Program == "client/2.0"; ev.Protocol == "tls" && said != (w.name == "CONNECT") {
+				t.Errorf("%s:%d %s, %s: the program is %q", c.host, c.port, c.protocol, w.name, ev.Program)
 			}
 			if ev.Host != first.Host || ev.Port != first.Port || ev.Rule != first.Rule || ev.Verdict == "allow" && (ev.Address != first.Address || ev.Protocol != first.Protocol) {
 				t.Errorf("%s:%d %s, %s: %+v; redirected %+v", c.host, c.port, c.protocol, w.name, ev, first)
