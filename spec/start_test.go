@@ -59,6 +59,10 @@ func TestRolesSkipGVisor(t *testing.T) {
 			if tc.runtime && n < most || !tc.runtime && n > few {
 				t.Errorf("%d packages of gVisor initialised; a role has at most %d, gVisor at least %d", n, few, most)
 			}
+			const cli = "github.com/alecthomas/kong" // a proxy has no command line
+			if got, want := strings.Contains(trace, "init "+cli+" "), tc.argv[0] != "bailey-proxy"; got != want {
+				t.Errorf("%s initialised: %v, want %v", cli, got, want)
+			}
 		})
 	}
 }

@@ -106,13 +106,20 @@ func (l *lab) prepare(ctx context.Context) error {
 	return err
 }
 
+// copyProgram copies an executable, to the disk: what is mapped of a file that
+// waits to be written would count as its process's own.
 func copyProgram(from, dir string) (string, error) {
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return "", err
 	}
 	to := filepath.Join(dir, filepath.Base(from))
-	return to, os.WriteFile(to, data, 0o755)
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	return to, errors.Join(err, f.Sync(), f.Close())
 }
 
 func (l *lab) close() {

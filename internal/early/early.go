@@ -35,8 +35,17 @@ var skipped = [...]string{"gvisor.dev/gvisor/", "google.golang.org/protobuf/", "
 // sandbox's first process has them for the others that it plays.
 var inside = [...]string{"github.com/google/nftables", "github.com/vishvananda/netlink", "github.com/mdlayher/"} //nolint:gochecknoglobals // read once, before main
 
+// beside are those that a proxy does not need: it has little memory of its own.
+var beside = [...]string{ //nolint:gochecknoglobals // read once, before main
+	"debug/dwarf", "github.com/alecthomas/kong", "github.com/bailey-dev/bailey/internal/mirror", "github.com/bailey-dev/bailey/internal/netlog",
+	"github.com/godbus/dbus/", "github.com/google/nftables", "github.com/vishvananda/netlink", "go.yaml.in/yaml/",
+}
+
 // firstPath is where that program lies (sandbox.FirstPath; a test compares).
 const firstPath = "/.bailey/bailey"
+
+// proxy is the proxy's name (role.Proxy; TestRolesSkipGVisor in spec).
+const proxy = "bailey-proxy"
 
 // task is the head of the runtime's initTask (runtime/proc.go): the functions
 // follow it.
@@ -56,8 +65,14 @@ func init() {
 	if RoleOf(os.Args) != Runtime {
 		skip(skipped[:])
 	}
-	if len(os.Args) > 0 && os.Args[0] == firstPath {
+	if len(os.Args) == 0 {
+		return
+	}
+	switch os.Args[0] {
+	case firstPath:
 		skip(inside[:])
+	case proxy:
+		skip(beside[:])
 	}
 }
 

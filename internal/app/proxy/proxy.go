@@ -42,8 +42,8 @@ func Main(args []string) int {
 	defer stop()
 	now := time.Now // the clock of the process
 	err := serve(ctx, now, files{
-		settings: os.NewFile(gate.FDSettings, "settings"),
-		peer:     os.NewFile(gate.FDPeer, "peer"),
+		settings: polled(gate.FDSettings, "settings"),
+		peer:     polled(gate.FDPeer, "peer"),
 		events:   os.NewFile(gate.FDEvents, "events"),
 	})
 	if err != nil {
@@ -51,6 +51,13 @@ func Main(args []string) int {
 		return bailey.ExitBailey
 	}
 	return 0
+}
+
+// polled is a file that the runtime's poller waits for, so that no thread has
+// to. What cannot be polled is read as it is.
+func polled(fd int, name string) *os.File {
+	_ = syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), name)
 }
 
 // files are the descriptors of the role.
