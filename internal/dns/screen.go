@@ -163,22 +163,28 @@ func readAnswer(p *dnsmessage.Parser, h dnsmessage.ResourceHeader, owners *[]str
 	if h.Class != dnsmessage.ClassINET {
 		return fmt.Errorf("the answer holds a record of class %s", h.Class)
 	}
-	switch h.Type {
-	case dnsmessage.TypeCNAME:
-		c, err := p.CNAMEResource()
-		if err != nil {
-			return err
+	if h.Type != dnsmessage.TypeCNAME {
+		if isData(h.Type) {
+			*owners = append(*owners, lower(h.Name))
 		}
-		owner := lower(h.Name)
-		if to, ok := alias[owner]; ok && to != lower(c.CNAME) {
-			return fmt.Errorf("%s is an alias twice", h.Name)
-		}
-		alias[owner] = lower(c.CNAME)
-		return nil
-	case dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeTXT, dnsmessage.TypeSRV:
-		*owners = append(*owners, lower(h.Name))
+		return p.SkipAnswer()
 	}
-	return p.SkipAnswer() // signatures and the like are not read
+	c, err := p.CNAMEResource()
+	if err != nil {
+		return err
+	}
+	owner := lower(h.Name)
+	if to, ok := alias[owner]; ok && to != lower(c.CNAME) {
+		return fmt.Errorf("%s is an alias twice", h.Name)
+	}
+	alias[owner] = lower(c.CNAME)
+	return nil
+}
+
+// isData reports whether records of a type are used: signatures and the like
+// are not.
+func isData(t dnsmessage.Type) bool {
+	return t == dnsmessage.TypeA || t == dnsmessage.TypeAAAA || t == dnsmessage.TypeTXT || t == dnsmessage.TypeSRV
 }
 
 // follow returns where the aliases of a name end.

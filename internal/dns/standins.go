@@ -34,13 +34,19 @@ type standIn struct {
 	addr netip.Addr
 }
 
+// at returns what stands at a place of the order.
+func at(e *list.Element) standIn {
+	v, _ := e.Value.(standIn) // nothing else is put in
+	return v
+}
+
 // of returns the address that stands for a name.
 func (s *standIns) of(name string) netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.byName[name]; e != nil {
 		s.order.MoveToFront(e)
-		return e.Value.(standIn).addr //nolint:forcetypeassert // nothing else is put in
+		return at(e).addr
 	}
 	if s.byName == nil {
 		s.byName, s.byAddr = map[string]*list.Element{}, map[netip.Addr]*list.Element{}
@@ -58,7 +64,7 @@ func (s *standIns) name(a netip.Addr) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.byAddr[a]; e != nil {
-		return e.Value.(standIn).name //nolint:forcetypeassert // nothing else is put in
+		return at(e).name
 	}
 	return ""
 }
@@ -77,7 +83,8 @@ func (s *standIns) next() netip.Addr {
 }
 
 func (s *standIns) drop(e *list.Element) {
-	gone := s.order.Remove(e).(standIn) //nolint:forcetypeassert // nothing else is put in
+	s.order.Remove(e)
+	gone := at(e)
 	delete(s.byName, gone.name)
 	delete(s.byAddr, gone.addr)
 }

@@ -55,14 +55,8 @@ func (r Rule) With(n Narrow) (Rule, error) {
 			return Rule{}, err
 		}
 	}
-	for _, d := range n.Records {
-		if err := CheckRecord(d); err != nil {
-			return Rule{}, err
-		}
-	}
-	if len(n.Records) > 0 && (r.Host == "" || r.Wildcard) {
-		return Rule{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("dns: %s is not one host, and records are answered for hosts that are named in full", r),
-			"write a rule for the very host")
+	if err := r.checkRecords(n.Records); err != nil {
+		return Rule{}, err
 	}
 	if len(n.Addresses)+len(n.Methods)+len(n.Paths)+len(n.Records) > 0 || n.Inspect {
 		r.Narrow = &n

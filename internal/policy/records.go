@@ -25,6 +25,20 @@ func CheckRecord(s string) error {
 		"write TXT, or the service of an SRV record such as _imap._tcp; addresses need no word here")
 }
 
+// checkRecords refuses records that a rule cannot name.
+func (r Rule) checkRecords(list []string) error {
+	for _, d := range list {
+		if err := CheckRecord(d); err != nil {
+			return err
+		}
+	}
+	if len(list) > 0 && (r.Host == "" || r.Wildcard) {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("dns: %s is not one host, and records are answered for hosts that are named in full", r),
+			"write a rule for the very host")
+	}
+	return nil
+}
+
 // isServiceLabel reports whether a label is that of a service (RFC 6335 §5.1,
 // and the longer ones that are in use), in lower case.
 func isServiceLabel(s string) bool {
