@@ -31,13 +31,14 @@ type flow struct {
 	protocol string
 	host     string // normalised name; empty where the identity is dest's address
 	spoken   bool   // the connection itself said host
-	method   string // of the first HTTP request
-	asked    asked  // the HTTP request that is decided
+	seen     asked  // the HTTP request that the event is about
+	asked    asked  // the HTTP request that is decided, where rules tell them apart
 	decision bailey.Decision
 	dialled  atomic.Pointer[netip.AddrPort] // the HTTP transport may still dial when all else is over
 
 	in, out atomic.Int64 // bytes to and from the sandbox
 	kept    bool         // the connection ended in its own time: no reset
+	told    bool         // its refusal is recorded already
 	trace
 }
 
@@ -289,7 +290,9 @@ func (f *flow) finish() {
 		reset(f.down)
 	}
 	f.conclude()
-	f.record()
+	if !f.told || f.decision.Verdict == bailey.Allow {
+		f.record()
+	}
 }
 
 // printable makes what the sandbox said fit for an event: one line of

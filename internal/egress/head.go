@@ -92,15 +92,20 @@ func parseRequestLine(line string) (method, target, proto string, err error) {
 	case !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "http://"):
 		return "", "", "", malformed("the request target is neither a path nor an http URL")
 	}
-	for i := range len(target) {
-		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' {
-			return "", "", "", malformed("the request target holds the byte %q", c)
-		}
-	}
-	if err := checkTarget(target); err != nil {
+	if err := checkTargetBytes(target); err != nil {
 		return "", "", "", err
 	}
 	return method, target, proto, nil
+}
+
+// checkTargetBytes refuses what no target holds, and goes on to checkTarget.
+func checkTargetBytes(target string) error {
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' {
+			return malformed("the request target holds the byte %q", c)
+		}
+	}
+	return checkTarget(target)
 }
 
 // checkTarget refuses a target that net/http would refuse without a reason,

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // RFC 6455 wants it; nothing rests on it
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,7 +17,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
@@ -25,21 +29,30 @@ import (
 const (
 	headTimeout = 10 * time.Second
 	webIdle     = 2 * time.Minute // between two requests of a connection
+
+	maxAnswerHead = 256 << 10 // bytes of an answer's fields
 )
 
 // exchange is the HTTP side of a flow. One connection has one identity: the
-// first request sets it, and one that names another host ends it.
+// first request sets it, or the TLS around it did; one that names another host
+// is refused.
 type exchange struct {
 	f     *flow
-	guard *guard
+	open  *opened // TLS that was opened; nil over plain HTTP
+	guard *guard  // nil over HTTP/2
 	proxy *httputil.ReverseProxy
 	to    judged // resolved and judged once for the connection
-	first string // normalised host of the first request, "" before it
+	first string // normalised host of the first request that passed, "" before it
 	began bailey.Decision
 
-	byRequest bool   // rules tell the host's requests apart: each is decided
-	method    string // of the first request
-	asked     asked  // likewise
+	byRequest bool  // rules tell the host's requests apart: each is decided
+	opening   asked // the first request that passed
+
+	// HTTP/2 asks several things at once. Whoever decides holds mu: the flow
+	// and all of the above are changed under it alone.
+	mu      sync.Mutex
+	over    bool // the connection has ended: nothing is passed on any more
+	serving sync.WaitGroup
 }
 
 // serveHTTP serves the requests of a plain HTTP connection.
@@ -48,21 +61,33 @@ func (f *flow) serveHTTP(ctx context.Context) {
 	e := &exchange{f: f, guard: newGuard(f.down, f.head, &f.in, &f.out)}
 	f.out.Add(int64(len(f.head)))
 	f.head = nil
-	transport := &http.Transport{
+	_ = f.down.SetReadDeadline(time.Time{})
+	e.run(ctx, e.guard, e.transport())
+	f.kept = true
+}
+
+// transport reaches the host that was judged, at the addresses that were.
+func (e *exchange) transport() *http.Transport {
+	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return f.dialAny(ctx, e.to)
+			return e.f.dialAny(ctx, e.to)
 		},
 		DisableCompression:     true,
 		MaxIdleConns:           1,
-		MaxResponseHeaderBytes: 256 << 10,
+		MaxResponseHeaderBytes: maxAnswerHead,
 		ExpectContinueTimeout:  time.Second,
 	}
+}
+
+// run serves a connection to its end, and leaves the decision to record.
+func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Transport) {
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the event
 	e.proxy = &httputil.ReverseProxy{
 		Rewrite:        e.rewrite,
 		Transport:      transport,
 		FlushInterval:  -1, // nothing is held back
+		BufferPool:     &e.f.p.buffers,
 		ErrorLog:       quiet,
 		ModifyResponse: e.checkResponse,
 		ErrorHandler:   e.upstreamFailed,
@@ -72,15 +97,23 @@ func (f *flow) serveHTTP(ctx context.Context) {
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       webIdle,
 		MaxHeaderBytes:    maxHead,
+		HTTP2:             limitsOfHTTP2(),
 		ErrorLog:          quiet,
 		// OPTIONS * is the host's to answer.
 		DisableGeneralOptionsHandler: true,
 
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	_ = f.down.SetReadDeadline(time.Time{})
-	_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
-	f.kept = true
+	if e.guard != nil {
+		_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
+	} else {
+		// Not by way of http.Server, which hides what :scheme was.
+		(&http2.Server{IdleTimeout: webIdle}).ServeConn(conn, &http2.ServeConnOpts{Context: ctx, BaseConfig: server, Handler: server.Handler})
+	}
+	e.mu.Lock()
+	e.over = true
+	e.mu.Unlock()
+	e.serving.Wait()
 	e.settle()
 }
 
@@ -88,58 +121,49 @@ func (f *flow) serveHTTP(ctx context.Context) {
 // then refused has two.
 func (e *exchange) settle() {
 	f := e.f
-	if bad := e.guard.badBody.Load(); bad != nil && f.decision.Verdict == bailey.Allow {
-		f.refuse(bad.reason, bad.detail)
+	if e.guard != nil {
+		if bad := e.guard.badBody.Load(); bad != nil && f.decision.Verdict == bailey.Allow {
+			f.refuse(bad.reason, bad.detail)
+		}
 	}
 	switch {
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
 	case e.first != "" && f.decision.Verdict != bailey.Allow:
-		refused, method, asked := f.decision, f.method, f.asked
-		f.decision, f.method, f.asked = e.began, e.method, e.asked
+		refused, asked := f.decision, f.seen
+		f.decision, f.seen = e.began, e.opening
 		f.record()
-		f.decision, f.method, f.asked = refused, method, asked
+		f.decision, f.seen = refused, asked
 		f.in.Store(0)
 		f.out.Store(0)
 	}
 }
 
+// enter reports whether a request may still be served; leave follows.
+func (e *exchange) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.over {
+		e.serving.Add(1)
+	}
+	return !e.over
+}
+
+func (e *exchange) leave() {
+	if e.guard != nil {
+		e.guard.served()
+	}
+	e.serving.Done()
+}
+
 // serve judges each request and passes it on.
 func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
-	defer e.guard.served()
-	if bad := e.refusedHead(r); bad != nil {
-		e.f.refuse(bad.reason, bad.detail)
-		e.explain(w, r, http.StatusBadRequest)
-		return
+	if !e.enter() {
+		panic(http.ErrAbortHandler) // there is nobody to answer
 	}
-	if e.f.method == "" {
-		e.f.method, e.f.program = r.Method, programOf(r.Header)
-	}
-	if e.f.forward && e.first == "" && !e.aim(r) {
-		e.explain(w, r, refusalStatus(e.f.decision.Reason))
-		return
-	}
-	host, ok := e.hostOf(r)
-	if !ok {
-		e.explain(w, r, http.StatusBadRequest)
-		return
-	}
-	switch {
-	case e.first == "":
-		if !e.begin(r, host) {
-			status := http.StatusForbidden
-			if e.f.decision.Reason == policy.ReasonUnresolved {
-				status = http.StatusBadGateway
-			}
-			e.explain(w, r, status)
-			return
-		}
-	case e.first != host:
-		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection for %s was used for %s; open another one", e.first, host))
-		e.explain(w, r, http.StatusMisdirectedRequest)
-		return
-	case e.byRequest && !e.again(r):
-		e.explain(w, r, http.StatusForbidden)
+	defer e.leave()
+	if no := e.judge(r); no != nil {
+		e.explain(w, r, no)
 		return
 	}
 	if _, ok := webSocketKey(r.Method, r.Proto, r.Header); !ok {
@@ -151,9 +175,81 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	e.proxy.ServeHTTP(w, r)
 }
 
+// refusal is the answer to a request that is not passed on.
+type refusal struct {
+	status   int
+	decision bailey.Decision
+}
+
+// judge returns why a request is not passed on, or nil. What was decided last
+// is the flow's decision, and so is recorded at its end; over HTTP/2, where
+// other requests go on, a refusal is recorded at once.
+func (e *exchange) judge(r *http.Request) *refusal {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.f.decision
+	status := e.verdict(r)
+	if status == 0 {
+		e.f.seen = e.opening // the event is of the connection
+		return nil
+	}
+	no := &refusal{status, e.f.decision}
+	if e.guard == nil {
+		e.f.recordRequest()
+		if e.first != "" {
+			e.f.decision, e.f.seen = before, e.opening
+		}
+	}
+	return no
+}
+
+// verdict decides a request, and returns the status of the answer if it is
+// refused, 0 if not.
+func (e *exchange) verdict(r *http.Request) int {
+	if bad := e.refusedHead(r); bad != nil {
+		e.f.refuse(bad.reason, bad.detail)
+		return http.StatusBadRequest
+	}
+	if e.f.seen.method == "" {
+		e.f.program = programOf(r.Header)
+	}
+	e.f.seen = asked{r.Method, ""}
+	if e.open != nil || e.byRequest { // a path is for the record where somebody wanted it seen
+		e.f.seen = askedOf(r)
+	}
+	if bad := e.open.checkRequest(r); bad != nil {
+		e.f.refuse(bad.reason, bad.detail)
+		return http.StatusBadRequest
+	}
+	if e.f.forward && e.first == "" && !e.aim(r) {
+		return refusalStatus(e.f.decision.Reason)
+	}
+	host, ok := e.hostOf(r)
+	switch {
+	case !ok:
+		return http.StatusBadRequest
+	case e.open != nil && host != e.open.host:
+		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a TLS connection for %s was used for %s; open another one", e.open.host, host))
+		return http.StatusMisdirectedRequest
+	case e.first == "":
+		if !e.begin(r, host) {
+			if e.f.decision.Reason == policy.ReasonUnresolved {
+				return http.StatusBadGateway
+			}
+			return http.StatusForbidden
+		}
+	case e.first != host:
+		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection for %s was used for %s; open another one", e.first, host))
+		return http.StatusMisdirectedRequest
+	case e.byRequest && !e.again(r):
+		return http.StatusForbidden
+	}
+	return 0
+}
+
 // refusedHead returns why the guard refused this request, or nil.
 func (e *exchange) refusedHead(r *http.Request) *badRequestError {
-	if r.Host != standInHost {
+	if e.guard == nil || r.Host != standInHost {
 		return nil
 	}
 	return e.guard.badHead.Load()
@@ -177,20 +273,12 @@ func (e *exchange) aim(r *http.Request) bool {
 // begin gives the connection its identity.
 func (e *exchange) begin(r *http.Request, host string) bool {
 	f := e.f
-	f.host, f.spoken = host, true
-	if !f.sameAsTunnel() {
+	if e.open == nil && !e.identify(host) {
 		return false
 	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		f.host, f.spoken = "", false
-		if a != f.dest.Addr() {
-			f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection to %s asks for the host %s", f.dest.Addr(), a))
-			return false
-		}
-	}
-	e.method = r.Method
 	if e.byRequest = f.p.rules.ByRequest(f.request()); e.byRequest {
 		f.asked = askedOf(r)
+		f.seen = f.asked
 	}
 	if !f.decide() {
 		return false
@@ -199,7 +287,27 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 	if len(e.to.addrs) == 0 {
 		return false
 	}
-	e.first, e.began, e.asked = host, f.decision, f.asked
+	e.first, e.began, e.opening = host, f.decision, f.seen
+	return true
+}
+
+// identify takes the host of the first request of plain HTTP for that of the
+// connection.
+func (e *exchange) identify(host string) bool {
+	f := e.f
+	f.host, f.spoken = host, true
+	if !f.sameAsTunnel() {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return true
+	}
+	f.host, f.spoken = "", false
+	if a != f.dest.Addr() {
+		f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection to %s asks for the host %s", f.dest.Addr(), a))
+		return false
+	}
 	return true
 }
 
@@ -211,16 +319,15 @@ func (e *exchange) again(r *http.Request) bool {
 	before := f.decision
 	f.asked = askedOf(r)
 	if !f.decide() {
-		f.method = r.Method
 		return false
 	}
 	for _, a := range e.to.addrs {
 		if d := f.addrJudge()(a); d.Verdict != bailey.Allow {
-			f.decision, f.method = d, r.Method
+			f.decision = d
 			return false
 		}
 	}
-	f.decision, f.asked = before, e.asked // the event is of the connection
+	f.decision = before
 	return true
 }
 
@@ -260,10 +367,10 @@ func (e *exchange) hostOf(r *http.Request) (string, bool) {
 // end-to-end fields, for the host that was judged.
 func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	host := e.first
-	if e.f.dest.Port() != 80 {
+	if e.f.dest.Port() != e.defaultPort() {
 		host += ":" + strconv.FormatUint(uint64(e.f.dest.Port()), 10)
 	}
-	pr.Out.URL.Scheme = "http"
+	pr.Out.URL.Scheme = e.scheme()
 	pr.Out.URL.Host = host
 	pr.Out.Host = host
 	setTarget(pr.Out.URL, pr.In)
@@ -271,9 +378,33 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	if e.byRequest { // some servers let these change what was judged
 		maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool { return isOverride(name) })
 	}
-	for _, name := range []string{"Trailer", "Http2-Settings", "Te"} {
+	for _, name := range []string{"Trailer", "Http2-Settings", "Host"} {
 		pr.Out.Header.Del(name)
 	}
+	if !isGRPC(pr.Out.ProtoMajor, pr.Out.Header) {
+		pr.Out.Header.Del("Te")
+	}
+}
+
+func (e *exchange) scheme() string {
+	if e.open != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func (e *exchange) defaultPort() uint16 {
+	if e.open != nil {
+		return 443
+	}
+	return 80
+}
+
+// isGRPC reports whether a message of HTTP/2 is one of gRPC, which says in
+// trailers how a call went (gRPC over HTTP/2, "Responses").
+func isGRPC(major int, h http.Header) bool {
+	kind := h.Get("Content-Type")
+	return major == 2 && (kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") || strings.HasPrefix(kind, "application/grpc;"))
 }
 
 // setTarget has the path and query go out byte by byte as they came: net/url
@@ -324,7 +455,9 @@ func originForm(target string) string {
 // handshake that was asked for. After any other answer to one the connection
 // ends, as the guard no longer reads it as HTTP.
 func (e *exchange) checkResponse(res *http.Response) error {
-	e.guard.begun.Store(true)
+	if e.guard != nil {
+		e.guard.begun.Store(true)
+	}
 	key, asked := webSocketKey(res.Request.Method, "HTTP/1.1", res.Request.Header)
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
@@ -335,7 +468,26 @@ func (e *exchange) checkResponse(res *http.Response) error {
 		res.Header.Set("Connection", "close")
 	}
 	res.Header.Del("Alt-Svc") // HTTP/3 and other ports are not reachable
+	if res.StatusCode != http.StatusSwitchingProtocols && !isGRPC(res.ProtoMajor, res.Header) {
+		res.Trailer = nil
+		res.Body = &untrailed{res.Body, res}
+	}
 	return nil
+}
+
+// untrailed is a body whose trailers are dropped: fields that come after those
+// which everybody looks at (RFC 9110 §6.5.1 lets a proxy drop them).
+type untrailed struct {
+	io.ReadCloser
+	of *http.Response
+}
+
+func (u *untrailed) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	if err != nil {
+		u.of.Trailer = nil
+	}
+	return n, err
 }
 
 // webSocketAccept is Sec-WebSocket-Accept for a key (RFC 6455 §4.2.2).
@@ -346,33 +498,54 @@ func webSocketAccept(key string) string {
 
 // upstreamFailed answers a request whose host did not.
 func (e *exchange) upstreamFailed(w http.ResponseWriter, r *http.Request, err error) {
-	if bad := e.guard.badBody.Load(); bad != nil { // it is the request that failed
-		e.f.refuse(bad.reason, bad.detail)
-		e.explain(w, r, http.StatusBadRequest)
-		return
+	if no := e.blame(r, err); no != nil {
+		e.explain(w, r, no)
 	}
-	e.f.decision.Reason = policy.ReasonUpstream
-	e.f.decision.Detail = printable(err.Error())
-	e.explain(w, r, http.StatusBadGateway)
+}
+
+// blame says who is at fault that a request was passed on in vain. Nil: nobody
+// waits for an answer.
+func (e *exchange) blame(r *http.Request, err error) *refusal {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.guard != nil {
+		if bad := e.guard.badBody.Load(); bad != nil { // it is the request that failed
+			e.f.refuse(bad.reason, bad.detail)
+			return &refusal{http.StatusBadRequest, e.f.decision}
+		}
+	} else if r.Context().Err() != nil {
+		return nil // the client has taken it back
+	}
+	d := e.f.decision
+	d.Reason, d.Detail = policy.ReasonUpstream, printable(err.Error())
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		d.Reason = policy.ReasonCertificate
+		d.Detail = fmt.Sprintf("%s has shown a certificate that does not prove its name, and nothing was sent to it: %s", e.first, printable(bad.Err.Error()))
+	}
+	e.f.decision = d
+	return &refusal{http.StatusBadGateway, d}
 }
 
 // explain answers a request that was not passed on, for a person or an agent
-// to read, and ends the connection.
-func (e *exchange) explain(w http.ResponseWriter, r *http.Request, status int) {
-	d := e.f.decision
+// to read. It ends the connection, but for one of HTTP/2 in which other requests
+// are well.
+func (e *exchange) explain(w http.ResponseWriter, r *http.Request, no *refusal) {
+	d := no.decision
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Bailey-Reason", d.Reason)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Connection", "close")
-	w.WriteHeader(status)
+	if e.guard != nil || no.status == http.StatusMisdirectedRequest {
+		h.Set("Connection", "close")
+	}
+	w.WriteHeader(no.status)
 	verb := "refused"
 	if d.Verdict == bailey.Allow {
 		verb = "could not pass on"
 	}
 	what := "this request"
 	if e.refusedHead(r) == nil {
-		what = fmt.Sprintf("%s %s (port %d)", r.Method, printable(r.Host), e.f.dest.Port())
+		what = fmt.Sprintf("%s %s (port %d)", printable(r.Method), printable(r.Host), e.f.dest.Port())
 	}
 	//nolint:gosec // text/plain, and what the client sent is quoted
 	_, _ = io.WriteString(w, explanation(verb, what, d))

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -30,7 +31,7 @@ type Recorder interface {
 	Record(ev bailey.Event)
 }
 
-// Config is what a Proxy needs: every field.
+// Config is what a Proxy needs: every field but Open.
 type Config struct {
 	Sandbox  bailey.SandboxID
 	Policy   policy.Policy
@@ -50,6 +51,9 @@ type Config struct {
 	// HostDefines reports whether this machine itself, and not the DNS, gives
 	// a name an address.
 	HostDefines func(name string, a netip.Addr) bool
+
+	// Open is for TLS that rules want opened. Without it that is refused.
+	Open *Open
 }
 
 // Bounds of a sandbox and times of a connection: what a silent or slow peer
@@ -60,6 +64,8 @@ const (
 	dialTimeout   = 10 * time.Second       // an address
 	idleTimeout   = 30 * time.Minute       // without a byte in either direction
 	maxConns      = 512                    // at once
+	maxUps        = 2 * maxConns           // to hosts whose TLS is opened, at once
+	maxTickets    = 64                     // TLS sessions of such hosts that are kept
 	maxDials      = 4                      // addresses of one name
 	maxDenied     = 256                    // denied names that are resolved for a connection without one
 	keepAliveIdle = time.Minute
@@ -72,11 +78,18 @@ type Proxy struct {
 	slots chan struct{}
 
 	numbers atomic.Uint64 // of connections
+
+	buffers buffers
+	ups     chan struct{}          // connections to hosts whose TLS is opened
+	tickets tls.ClientSessionCache // of such hosts
 }
 
 // New makes a Proxy; nothing runs until Run.
 func New(cfg Config) *Proxy {
-	return &Proxy{cfg: cfg, rules: policy.NewIndex(cfg.Policy), slots: make(chan struct{}, maxConns)}
+	return &Proxy{
+		cfg: cfg, rules: policy.NewIndex(cfg.Policy), slots: make(chan struct{}, maxConns),
+		ups: make(chan struct{}, maxUps), tickets: tls.NewLRUClientSessionCache(maxTickets),
+	}
 }
 
 // Run serves a listener until ctx ends, then resets every connection, waits

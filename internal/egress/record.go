@@ -45,8 +45,8 @@ func (f *flow) event(t bailey.EventType) bailey.Event {
 	ev.Protocol = f.protocol
 	ev.Host = f.host
 	ev.Port = f.dest.Port()
-	ev.Method = f.method
-	ev.Path = printableTo(f.asked.path, maxPath)
+	ev.Method = printable(f.seen.method)
+	ev.Path = printableTo(f.seen.path, maxPath)
 	ev.Program = f.program
 	ev.Connection = f.number
 	switch {
@@ -75,6 +75,15 @@ func (f *flow) measure(ev *bailey.Event) {
 }
 
 func (f *flow) record() { f.p.cfg.Recorder.Record(f.event(bailey.EventNetDecision)) }
+
+// recordRequest records the refusal of one request of a connection that goes
+// on. If none of its requests passes that is all there is to say at its end.
+func (f *flow) recordRequest() {
+	ev := f.event(bailey.EventNetDecision)
+	ev.BytesIn, ev.BytesOut = 0, 0
+	f.p.cfg.Recorder.Record(ev)
+	f.told = true
+}
 
 // announce has an allowed connection recorded if it is still open in a while.
 func (f *flow) announce() {

@@ -24,8 +24,9 @@ type hello struct {
 	ech        bool
 }
 
-// serveTLS judges a TLS connection by its server name and passes it on
-// untouched, as long as it stays with that name.
+// serveTLS judges a TLS connection by its server name. Where rules want to see
+// inside it is opened; any other is passed on untouched, as long as it stays
+// with that name.
 func (f *flow) serveTLS(ctx context.Context) {
 	f.protocol = policy.ProtocolTLS
 	h, size, err := f.readHello(ctx)
@@ -33,7 +34,12 @@ func (f *flow) serveTLS(ctx context.Context) {
 		f.refuse(policy.ReasonBadTLS, "the TLS ClientHello cannot be read: "+printable(err.Error()))
 		return
 	}
-	if !f.nameTLS(h) {
+	named := f.nameTLS(h)
+	if f.p.rules.Opens(f.request()) && (named || f.decision.Reason == policy.ReasonSealed) {
+		f.serveOpened(ctx)
+		return
+	}
+	if !named {
 		return
 	}
 	if h.ech && f.p.cfg.Policy.Mode.ByList() {

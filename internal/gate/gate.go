@@ -5,6 +5,7 @@ package gate
 
 import (
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/role"
 )
@@ -31,4 +32,5 @@ const (
 type Settings struct {
 	Sandbox bailey.SandboxID `json:"sandbox"`
 	Policy  policy.Policy    `json:"policy"`
+	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
 }

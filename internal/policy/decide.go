@@ -308,6 +308,38 @@ func (x *Index) ByRequest(r Request) bool {
 	return false
 }
 
+// Opens reports whether TLS to a host and port is to be opened: some rule about
+// them can be kept only by seeing the requests inside.
+func (x *Index) Opens(r Request) bool {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return false
+	}
+	for e := range t.rules(x.allow) {
+		if e.rule.InsideTLS() && e.rule.allowsPort(t.Port) {
+			return true
+		}
+	}
+	for e := range t.rules(x.deny) {
+		if e.rule.InsideTLS() && e.rule.deniesPort(t.Port) {
+			return true
+		}
+	}
+	return false
+}
+
+// Opened returns the rules for which TLS is opened, those that allow first.
+// Where there is no network there are none.
+func (p Policy) Opened() []Rule {
+	var out []Rule
+	for _, r := range slices.Concat(p.Allow, p.Deny) {
+		if p.Mode != bailey.NetNone && r.InsideTLS() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // findAllow returns the rule that allows a target, or why those about it do
 // not.
 func findAllow(list iter.Seq[*entry], t *target) (rule *entry, why []outsider) {

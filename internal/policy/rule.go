@@ -46,16 +46,9 @@ func (r Rule) ofRequests() bool {
 }
 
 // InsideTLS reports whether the rule can be kept only by opening TLS: it asks
-// for that, or speaks of requests on the port of HTTPS.
-func (r Rule) InsideTLS(deny bool) bool {
-	if r.Narrow == nil {
-		return false
-	}
-	port := r.allowsPort(443)
-	if deny {
-		port = r.deniesPort(443)
-	}
-	return r.Narrow.Inspect || r.ofRequests() && port
+// for that, or speaks of requests, and not on the port of plain HTTP alone.
+func (r Rule) InsideTLS() bool {
+	return r.Narrow != nil && (r.Narrow.Inspect || r.ofRequests() && r.Port != 80)
 }
 
 // String returns the canonical text of the rule's host and port;

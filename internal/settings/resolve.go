@@ -239,24 +239,5 @@ func (e Effective) Refusal() error {
 	if e.Ask.Value {
 		return bailey.NewError(bailey.Unsupported, e.Ask.From+": ask: this version cannot ask, and what it would ask for would be refused", "remove ask, and allow hosts by name")
 	}
-	for _, h := range e.Allow {
-		if h.InsideTLS(false) {
-			return h.inside()
-		}
-	}
-	for _, h := range e.Deny {
-		if h.InsideTLS(true) {
-			return h.inside()
-		}
-	}
 	return nil
-}
-
-// inside refuses a rule that needs to see inside TLS.
-func (h Held) inside() error {
-	hint := "remove inspect"
-	if !h.Narrow.Inspect {
-		hint = "write ports: [80] for plain HTTP, or leave methods and paths out to allow the whole host"
-	}
-	return bailey.NewError(bailey.Unsupported, fmt.Sprintf("%s: the rule %s can be kept only by seeing inside TLS, and this version opens none", h.From, h.Brief()), hint)
 }

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/linux/netns"
 	"github.com/bailey-dev/bailey/internal/linux/thread"
+	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/testkit/ca"
 )
@@ -101,9 +103,15 @@ type lab struct {
 	got    []string                    // requests: "ADDRESS METHOD HOST PATH"
 	hosts  string                      // lines of the host's /etc/hosts
 	odd    map[string]mdns.HandlerFunc // names that the world's DNS answers in another way
+
+	closed  bool      // the proxy gets no root, whatever the rules want
+	root    *pki.Root // with which TLS is opened, or nil
+	trusted *x509.CertPool
 }
 
 type option func(*lab)
+
+func withoutRoot(l *lab) { l.closed = true }
 
 func withHosts(lines string) option { return func(l *lab) { l.hosts = lines } }
 
@@ -270,6 +278,16 @@ func (l *lab) serve(s *space, addr string, handle func(net.Conn)) {
 
 func (l *lab) web(s *space, addr string, secure bool) {
 	l.t.Helper()
+	var config *tls.Config
+	if secure {
+		config = l.ca.ServerConfig("http/1.1")
+	}
+	l.webAs(s, addr, config)
+}
+
+// webAs is web with its own idea of TLS; nil is none.
+func (l *lab) webAs(s *space, addr string, config *tls.Config) {
+	l.t.Helper()
 	ln := counting{l.listen(s, addr), l}
 	srv := &http.Server{
 		ReadHeaderTimeout: time.Minute,
@@ -283,8 +301,8 @@ func (l *lab) web(s *space, addr string, secure bool) {
 		}),
 	}
 	l.t.Cleanup(func() { _ = srv.Close() })
-	if secure {
-		srv.TLSConfig = l.ca.ServerConfig("http/1.1")
+	if config != nil {
+		srv.TLSConfig = config
 		go func() { _ = srv.ServeTLS(ln, "", "") }()
 		return
 	}
@@ -319,11 +337,36 @@ func (l *lab) page(w http.ResponseWriter, r *http.Request, addr string) {
 		_, _ = io.WriteString(w, "first\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
+	case "/alt":
+		w.Header().Set("Alt-Svc", `h3=":443", h2="other.test:443"`)
+		_, _ = io.WriteString(w, r.Proto)
+	case "/trailers", "/grpc.Service/Echo":
+		l.trailers(w, r)
 	case "/ws", "/fakews", "/no101":
 		webSocket(w, r)
 	default:
 		_, _ = fmt.Fprintf(w, "hello from %s as %s", addr, r.Host)
 	}
+}
+
+// trailers echoes each part of a body as it comes, and ends with a trailer.
+func (l *lab) trailers(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+	w.Header().Set("X-Te", r.Header.Get("Te"))
+	w.Header().Set("Trailer", "Grpc-Status")
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	_ = http.NewResponseController(w).Flush()
+	buf := make([]byte, 1<<10)
+	for {
+		n, err := r.Body.Read(buf)
+		_, _ = w.Write(buf[:n])
+		_ = http.NewResponseController(w).Flush()
+		if err != nil {
+			break
+		}
+	}
+	w.Header().Set("Grpc-Status", "0")
+	w.Header().Set("X-In-Trailer", strings.Join(r.Trailer["X-Mine"], ","))
 }
 
 type zeros struct{}
@@ -423,7 +466,7 @@ func (l *lab) startProxy(p policy.Policy, opts []option) {
 	for _, o := range opts {
 		o(l)
 	}
-	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p})
+	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p, Root: l.makeRoot(p)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -459,6 +502,27 @@ func (l *lab) startProxy(p policy.Policy, opts []option) {
 	}
 }
 
+// makeRoot makes the root with which TLS is opened. The sandbox of these tests
+// trusts it, and the world's own.
+func (l *lab) makeRoot(p policy.Policy) *pki.Sealed {
+	l.t.Helper()
+	root, err := gate.NewRoot("lab", p, time.Now(), time.Hour)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.trusted = l.ca.Pool()
+	if root == nil || l.closed {
+		return nil
+	}
+	l.root = root
+	l.trusted.AppendCertsFromPEM(root.PEM())
+	sealed, err := root.Seal()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return sealed
+}
+
 func (l *lab) command() *exec.Cmd {
 	l.t.Helper()
 	dir, err := os.MkdirTemp("", "proxylab-")
@@ -472,7 +536,7 @@ func (l *lab) command() *exec.Cmd {
 	}
 	for name, data := range map[string][]byte{
 		"resolv.conf": []byte("nameserver " + resolver + "\nsearch evil.test\noptions timeout:30 attempts:1\n"),
-		"hosts":       []byte("127.0.0.1 localhost\n" + l.hosts), "role": exe,
+		"hosts":       []byte("127.0.0.1 localhost\n" + l.hosts), "role": exe, "roots.pem": l.ca.PEM(),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
 			l.t.Fatal(err)
@@ -482,6 +546,9 @@ func (l *lab) command() *exec.Cmd {
 		l.t.Fatal(err)
 	}
 	const script = `mount --bind "$1/resolv.conf" /etc/resolv.conf && mount --bind "$1/hosts" /etc/hosts &&
+		for f in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+			if [ -e "$f" ]; then mount --bind "$1/roots.pem" "$f" || exit; fi
+		done &&
 		exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all -- "$1/role"`
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", dir)
 	cmd.Env = append(os.Environ(), "BAILEY_TEST_ROLE=proxy")
@@ -669,7 +736,7 @@ func (l *lab) tryDial(network, addr string) (net.Conn, error) {
 // get does a TLS handshake and a request from the sandbox.
 func (l *lab) get(addr string, config *tls.Config) (string, error) {
 	l.t.Helper()
-	config.RootCAs = l.ca.Pool()
+	config.RootCAs = l.trusted
 	if config.ServerName == "" {
 		config.InsecureSkipVerify = true
 	}

@@ -34,7 +34,7 @@ func TestHTTP_RulesAboutRequests(t *testing.T) {
 	l := newLab(t, policy.Policy{Mode: bailey.NetAllow, Allow: []policy.Rule{
 		narrowed(t, "allow.test", policy.Narrow{Methods: []string{"GET"}, Paths: []string{"/v1/*", "/a%C3%BC/*"}}),
 		{Host: "other.test"},
-	}})
+	}}, withoutRoot)
 	ask := func(method, host, target string) string {
 		got, _ := l.say(evil+":80", fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nX-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nConnection: close\r\n\r\n", method, target, host))
 		return got

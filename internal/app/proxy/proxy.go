@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/origdst"
+	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -85,6 +87,10 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	j.sandbox = settings.Sandbox
+	open, err := opener(settings.Root)
+	if err != nil {
+		return err
+	}
 	if err := confine(j); err != nil {
 		return err
 	}
@@ -92,7 +98,29 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	if err != nil {
 		return err
 	}
-	return serveListeners(ctx, settings, j, listeners, fds.peer)
+	settings.Root = nil // of the two copies of the key one is enough
+	return serveListeners(ctx, settings, j, listeners, fds.peer, open)
+}
+
+// opener returns what TLS is opened with, or nil. The roots of the machine are
+// read as long as files can be.
+func opener(sealed *pki.Sealed) (*egress.Open, error) {
+	if sealed == nil {
+		return nil, nil //nolint:nilnil // nothing is to be opened
+	}
+	root, err := sealed.Open()
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := pki.NewLeaves(root)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the roots that this machine trusts: %w", err)
+	}
+	return &egress.Open{Leaves: leaves, Roots: roots}, nil
 }
 
 // hostsFile is the machine's own word about names (hosts(5)).
@@ -118,8 +146,8 @@ func confine(j *journal) error {
 
 // serveListeners joins responder, egress and their state, and ends with the
 // first of: ctx, the peer, an error.
-func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpass.Listeners, peer *os.File) error {
-	l, err := open(from)
+func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpass.Listeners, peer *os.File, open *egress.Open) error {
+	l, err := take(from)
 	if err != nil {
 		return err
 	}
@@ -136,6 +164,7 @@ func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpas
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
+		Open: open,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
@@ -154,8 +183,8 @@ type listeners struct {
 	dnsTCP net.Listener
 }
 
-// open takes the sockets over; the files are closed either way.
-func open(from fdpass.Listeners) (listeners, error) {
+// take takes the sockets over; the files are closed either way.
+func take(from fdpass.Listeners) (listeners, error) {
 	ln, err := net.FileListener(from.TCP)
 	pc, err2 := net.FilePacketConn(from.DNSUDP)
 	dnsLn, err3 := net.FileListener(from.DNSTCP)
