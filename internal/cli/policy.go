@@ -111,6 +111,7 @@ type showRule struct {
 	Inspect   bool     `json:"inspect,omitempty"`
 	DNS       []string `json:"dns,omitempty"`
 	Service   bool     `json:"host_service,omitempty"`
+	OpensTLS  bool     `json:"opens_tls,omitempty"`
 }
 
 // showFile is the published form of a file that has a word in what holds.
@@ -157,10 +158,10 @@ func (c *policyShowCommand) Run(a *app) error {
 	row("dns", e.DNS.Value.String(), e.DNS.From)
 	row("ask", fmt.Sprint(e.Ask.Value), e.Ask.From)
 	for _, h := range e.Allow {
-		row("allow", h.Text(), origin(h))
+		row("allow", ruleText(h), origin(h))
 	}
 	for _, h := range e.Deny {
-		row("deny", h.Text(), origin(h))
+		row("deny", ruleText(h), origin(h))
 	}
 	for _, x := range e.Widens {
 		row("refused", x.What, x.From+" (the file is not trusted)")
@@ -187,6 +188,14 @@ func refusal(e settings.Effective) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// ruleText is a rule, and what it takes to keep it.
+func ruleText(h settings.Held) string {
+	if h.InsideTLS() {
+		return h.Text() + " (TLS is opened)"
+	}
+	return h.Text()
 }
 
 func origin(h settings.Held) string {
@@ -224,7 +233,7 @@ func report(s settings.Sources, e settings.Effective) showReport {
 func showRules(list []settings.Held) []showRule {
 	out := []showRule{}
 	for _, h := range list {
-		r := showRule{Rule: h.String(), From: h.From, Preset: h.Preset, Why: h.Why, Service: h.Service}
+		r := showRule{Rule: h.String(), From: h.From, Preset: h.Preset, Why: h.Why, Service: h.Service, OpensTLS: h.InsideTLS()}
 		if n := h.Narrow; n != nil {
 			r.Methods, r.Paths, r.Inspect, r.DNS = n.Methods, n.Paths, n.Inspect, n.Records
 			for _, p := range n.Addresses {

@@ -21,7 +21,7 @@ type policyTestCommand struct {
 
 // Help is what `bailey policy test --help` says beyond the flags.
 func (policyTestCommand) Help() string {
-	return `Answers by what holds here. Nothing is looked up and nothing is started: a name that is allowed can still be refused when it turns out to lie at an address that no rule names. With --json: an object with verdict (allow, deny or ask), rule, reason, detail, from, host, port, method and path, and refused when bailey run would not start by this policy, which says why.
+	return `Answers by what holds here. Nothing is looked up and nothing is started: a name that is allowed can still be refused when it turns out to lie at an address that no rule names. With --json: an object with verdict (allow, deny or ask), rule, reason, detail, from, host, port, method and path, tls_opened when rules want TLS to the host opened, and refused when bailey run would not start by this policy, which says why.
 
 Examples:
   bailey policy test api.example.com
@@ -42,6 +42,7 @@ type testReport struct {
 	Port    uint16 `json:"port"`
 	Method  string `json:"method"`
 	Path    string `json:"path"`
+	Opened  bool   `json:"tls_opened,omitempty"`
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -68,6 +69,9 @@ func (r testReport) line() string {
 	if r.From != "" {
 		line += " [" + r.From + "]"
 	}
+	if r.Opened {
+		line += "; TLS to it is opened"
+	}
 	return line
 }
 
@@ -89,6 +93,7 @@ func (a *app) answer(ask policy.Request, file string) (testReport, error) {
 	d := outOfReach(ask, policy.Decide(e.Policy(), ask))
 	r := reportOf(ask, d, e.Mode.Value)
 	r.From, r.Refused = decider(e, ask, d), refused
+	r.Opened = ask.Protocol == policy.ProtocolTLS && policy.NewIndex(e.Policy()).Opens(ask)
 	return r, nil
 }
 

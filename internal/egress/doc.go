@@ -9,8 +9,9 @@
 // to the address (for other protocols), or the literal address where a rule
 // names it. The address that the sandbox chose is never dialled for a name,
 // unless our own resolution has it too. TLS passes untouched, and stays with its
-// name also after a HelloRetryRequest; HTTP is parsed strictly and rebuilt, but
-// for its target, which goes out byte by byte. Another protocol passes under a
+// name also after a HelloRetryRequest; where rules want to see inside it ends
+// here, and begins anew towards the host. HTTP, plain or inside, is parsed
+// strictly and rebuilt, but for its target, which goes out byte by byte. Another protocol passes under a
 // name or address that was allowed for it, unless it can be read as HTTP.
 //
 // Programs that want to be told of a proxy find one at some ports of the
@@ -22,6 +23,6 @@
 // CONNECT; every other denied connection is reset. Each connection leaves one event, at its end; one that
 // was used well before a request was refused leaves two, one for each part.
 //
-// The package creates no listener, knows no rule and holds no secret. Its
-// caller is internal/app/proxy.
+// The package creates no listener, knows no rule and holds no secret but the key
+// of the sandbox's own root. Its caller is internal/app/proxy.
 package egress

@@ -127,6 +127,8 @@ func (e *exchange) settle() {
 		}
 	}
 	switch {
+	case e.first == "" && f.decision.Reason == "" && e.open != nil: // as browsers do, to be ready
+		f.refuse(policy.ReasonSilent, "the TLS connection, which is opened, ended before a request in it was whole")
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
 	case e.first != "" && f.decision.Verdict != bailey.Allow:

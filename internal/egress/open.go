@@ -94,24 +94,25 @@ func (f *flow) handshake(ctx context.Context, host string) *tls.Conn {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	_ = f.down.SetReadDeadline(time.Time{})
-	conn := tls.Server(newWireConn(f), &tls.Config{
+	wire := newWireConn(f)
+	conn := tls.Server(wire, &tls.Config{
 		Certificates:           []tls.Certificate{*leaf},
 		MinVersion:             tls.VersionTLS12,
 		NextProtos:             []string{protoHTTP2, protoHTTP1},
 		SessionTicketsDisabled: true, // a session is for one host: CVE-2025-68121, CVE-2025-23419
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {
-		f.refuseHandshake(host, err)
+		f.refuseHandshake(host, err, wire.lastAlert())
 		return nil
 	}
 	return conn
 }
 
 // refuseHandshake says why a program inside did not get to speak.
-func (f *flow) refuseHandshake(host string, err error) {
+func (f *flow) refuseHandshake(host string, err error, alert byte) {
 	f.kept = true // so that an alert of ours arrives
 	switch text := err.Error(); {
-	case isRejection(err):
+	case isRejection(err) || aboutCertificate(alert):
 		f.refuse(policy.ReasonRootRejected, fmt.Sprintf("the program inside does not trust the certificate that bailey shows for %s (%s): TLS to it is opened, as rules ask for that, and the program has its own idea of whom to trust, or knows the host's certificate by heart; see docs/policy.md, Inside TLS", host, printable(text)))
 	case errors.Is(err, io.EOF) || isBroken(err):
 		f.refuse(policy.ReasonBadTLS, fmt.Sprintf("the program inside ended the TLS handshake when it saw the certificate that bailey shows for %s, or before: it may trust another one only", host))
@@ -138,12 +139,31 @@ func isRejection(err error) bool {
 	}, op.Err.Error())
 }
 
+// aboutCertificate is isRejection for the number of an alert: from
+// bad_certificate to certificate_unknown, and unknown_ca.
+func aboutCertificate(alert byte) bool { return 42 <= alert && alert <= 46 || alert == 48 }
+
 // wireConn is the sandbox's connection below TLS. It begins with what was read
 // already, and counts.
 type wireConn struct {
 	net.Conn
 	f     *flow
 	early []byte
+	tail  []byte // what was read last, as long as an alert
+}
+
+// alertSize is the size of a record with an alert in the clear: header, level,
+// description.
+const alertSize = recordHeader + 2
+
+// lastAlert returns the description of the alert that the client said last, if
+// that was in the clear, or 0. OpenSSL says so in TLS 1.3 what it finds wrong
+// with a certificate, and crypto/tls takes it for a broken record.
+func (w *wireConn) lastAlert() byte {
+	if len(w.tail) < alertSize || w.tail[0] != tlsAlert || w.tail[3] != 0 || w.tail[4] != 2 {
+		return 0
+	}
+	return w.tail[alertSize-1]
 }
 
 func newWireConn(f *flow) *wireConn {
@@ -161,6 +181,12 @@ func (w *wireConn) Read(b []byte) (int, error) {
 	}
 	n, err := w.Conn.Read(b)
 	w.f.out.Add(int64(n))
+	if n >= alertSize {
+		w.tail = append(w.tail[:0], b[n-alertSize:n]...)
+	} else {
+		w.tail = append(w.tail, b[:n]...)
+		w.tail = w.tail[max(0, len(w.tail)-alertSize):]
+	}
 	return n, err
 }
 

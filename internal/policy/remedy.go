@@ -102,6 +102,10 @@ func note(reason string) string {
 		return "this machine could not resolve it: check the name, and this machine's DNS"
 	case ReasonUpstream:
 		return "allowed, but it did not answer"
+	case ReasonCertificate:
+		return "allowed, but its certificate does not prove its name"
+	case ReasonRootRejected:
+		return "TLS to it is opened, as a rule wants, and the program did not trust bailey's certificate"
 	case ReasonECH:
 		return "its name is encrypted, which no rule mends: switch ECH off in the client"
 	case ReasonNoName:

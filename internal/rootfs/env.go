@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ func systemPath() []string {
 // be used inside), and GOTOOLCHAIN=local, because go would otherwise try to
 // download one that the network refuses. Nothing else of the caller's
 // environment is taken over; proxies in particular are not, as the sandbox
-// has its own way out.
-func environment(t tree, h Host, shell string) []string {
+// has its own way out. What trusted holds, by name, is added.
+func environment(t tree, h Host, shell string, trusted map[string]string) []string {
 	env := map[string]string{
 		"HOME": HomeDir, "USER": UserName, "LOGNAME": UserName, "SHELL": shell,
 		"PATH": strings.Join(searchPath(t, h), ":"), "TMPDIR": "/tmp", "GOTOOLCHAIN": "local",
@@ -36,6 +37,7 @@ func environment(t tree, h Host, shell string) []string {
 			env[name] = value
 		}
 	}
+	maps.Copy(env, trusted)
 	list := make([]string, 0, len(env))
 	for name, value := range env {
 		list = append(list, name+"="+value)

@@ -57,13 +57,14 @@ func isMountedFolder(name string) bool {
 func etcParts() []string {
 	return []string{
 		"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl1.1/openssl.cnf",
-		"/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust/extracted", "/etc/pki/nssdb",
+		"/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust/extracted", "/etc/pki/java", "/etc/pki/nssdb",
 		"/etc/ca-certificates/extracted", "/etc/maven/m2.conf", "/etc/maven/logging",
 	}
 }
 
-// etc copies and mounts what programs need of the host's /etc.
-func (b *builder) etc() error {
+// etc copies and mounts what programs need of the host's /etc. What says whom
+// to trust is made anew where there is somebody else to trust; nil: there is not.
+func (b *builder) etc(trust *trust) error {
 	entries, err := os.ReadDir(b.tree.host("/etc"))
 	if err != nil {
 		return bailey.WrapError(bailey.Unsupported, "read the host's /etc", err, "run bailey doctor")
@@ -84,7 +85,11 @@ func (b *builder) etc() error {
 		}
 	}
 	for _, path := range etcParts() {
-		if top, _, _ := strings.Cut(path[len("/etc/"):], "/"); present[top] {
+		switch top, _, _ := strings.Cut(path[len("/etc/"):], "/"); {
+		case !present[top]:
+		case trust != nil && isTrust(path):
+			trust.place(path)
+		default:
 			c.one(path)
 		}
 	}

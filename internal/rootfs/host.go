@@ -31,6 +31,7 @@ type Host struct {
 	SafeDirs   []string                 // folders with a git folder that git must trust; Workspace is always one
 	Tools      []Tool                   // what Resolver found for the command and for --tool
 	TmpBytes   int64                    // size of each memory file system
+	Root       []byte                   // a certificate (DER) that programs inside are to trust too; nil: none
 }
 
 // Plan is what the sandbox sees of the host's system.
@@ -57,7 +58,11 @@ func FromHost(h Host) (Plan, error) {
 	if err := b.system(); err != nil {
 		return Plan{}, err
 	}
-	if err := b.etc(); err != nil {
+	trust, err := newTrust(b, h.Root)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := b.etc(trust); err != nil {
 		return Plan{}, err
 	}
 	b.identity(h)
@@ -65,7 +70,13 @@ func FromHost(h Host) (Plan, error) {
 	for _, tool := range h.Tools {
 		b.tool(tool)
 	}
-	b.plan.Env = environment(t, h, b.shell())
+	var trusted map[string]string
+	if trust != nil {
+		if trusted, err = trust.finish(h.Tools); err != nil {
+			return Plan{}, err
+		}
+	}
+	b.plan.Env = environment(t, h, b.shell(), trusted)
 	b.settle()
 	return b.plan, nil
 }

@@ -81,7 +81,7 @@ func rule(help string) *spec {
 			{"addresses", some("Addresses and ranges (10.1.0.0/16) that the name may resolve to; the way to reach private ones. In deny: where the name is denied, and it is not elsewhere.", &spec{kind: text, help: "An address or a range."})},
 			{"methods", some("Methods of HTTP requests that the rule is about.", &spec{kind: text, help: "In capitals, such as GET."})},
 			{"paths", some("Paths of HTTP requests that the rule is about.", &spec{kind: text, help: "Such as /v1/models; a star is any one segment, and at the end everything below."})},
-			{"inspect", &spec{kind: flag, help: "Open TLS to this host, so that a hidden second name is seen."}},
+			{"inspect", &spec{kind: flag, help: "Open TLS to this host, so that each request is seen, and a hidden second name."}},
 			{"dns", some("DNS records of the host that are answered besides its addresses.", &spec{kind: text, help: "TXT, or the service of an SRV record such as _imap._tcp."})},
 			{"why", &spec{kind: text, help: "What the rule is for."}},
 			{"host-service", &spec{kind: number, help: "In place of host: the port of a service on this machine's loopback, reached as host.bailey.internal:PORT."}},

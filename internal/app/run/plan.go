@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/harness"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
+	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -38,6 +40,7 @@ type plan struct {
 	files     []wire.File // for the command's home
 	notes     []string    // sentences for the header
 	mounted   []bailey.Mount
+	root      *pki.Root // with which TLS is opened, or nil; it leaves this process for the proxy alone
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -74,6 +77,13 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.spec.Hostname = p.name
+	life := limits.Timeout // 0: none, and the root lives as long as any
+	if life > 0 {
+		life += time.Hour
+	}
+	if p.root, err = gate.NewRoot(p.name, pol, time.Now(), life); err != nil {
+		return nil, err
+	}
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
@@ -118,6 +128,9 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	}
 	if p.policy.Mode != bailey.NetNone {
 		host.Nameserver = airlock.Gateway()
+	}
+	if p.root != nil {
+		host.Root = p.root.DER()
 	}
 	var err error
 	if host.Tools, err = tools(h, r, ws.Path, preset); err != nil {
@@ -183,8 +196,15 @@ func (p *plan) proxyEnv() []string {
 	return proxyEnv(p.spec.Hostname)
 }
 
-func (p *plan) proxy() gate.Settings {
-	return gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
+// proxy is what the proxy is told.
+func (p *plan) proxy() (gate.Settings, error) {
+	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
+	if p.root == nil {
+		return s, nil
+	}
+	var err error
+	s.Root, err = p.root.Seal()
+	return s, err
 }
 
 // mostDcache is how many names of the workspace gVisor remembers at most.

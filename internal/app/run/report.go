@@ -28,6 +28,9 @@ func (u *running) header() []string {
 		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, Runtime, p.workspace, access),
 		u.netLine(),
 	}
+	if opened := u.plan.policy.Opened(); len(opened) > 0 {
+		lines = append(lines, "inspected: TLS to "+hostsLine(opened)+" is opened, so that rules can see the requests")
+	}
 	for _, m := range p.mounted {
 		lines = append(lines, fmt.Sprintf("mounted read-only: %s (%s)", m.Source, m.Why))
 	}
@@ -67,15 +70,30 @@ func (u *running) netLine() string {
 }
 
 func rulesLine(list []policy.Rule) string {
+	rules := make([]string, len(list))
+	for i, r := range list {
+		rules[i] = r.Brief()
+	}
+	return shortList(rules)
+}
+
+// hostsLine names the hosts and ports of some rules, each once.
+func hostsLine(list []policy.Rule) string {
+	var hosts []string
+	for _, r := range list {
+		if host := r.String(); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return shortList(hosts)
+}
+
+func shortList(list []string) string {
 	const most = 6
-	var rules []string
-	for _, r := range list[:min(len(list), most)] {
-		rules = append(rules, r.Brief())
-	}
 	if len(list) > most {
-		rules = append(rules, fmt.Sprintf("and %d more", len(list)-most))
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
 	}
-	return strings.Join(rules, ", ")
+	return strings.Join(list, ", ")
 }
 
 // footer says, after the command ended, what a person should know before they

@@ -211,7 +211,11 @@ func (u *running) startProxy() error {
 		return nil
 	}
 	u.keepDecisions()
-	p, err := startProxy(u.plan.proxy(), u.host.UID, u.netEvent)
+	settings, err := u.plan.proxy()
+	if err != nil {
+		return err
+	}
+	p, err := startProxy(settings, u.host.UID, u.netEvent)
 	if err != nil {
 		return err
 	}
