@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"path/filepath"
@@ -58,6 +59,7 @@ func handleGit(lab *netlab.Lab) {
 			_, _ = fmt.Fprintf(w, "%040d\trefs/heads/main\n", 7)
 			return
 		}
+		_, _ = io.Copy(io.Discard, r.Body) // else HTTP/2 resets the stream of who still sends
 		_, _ = fmt.Fprintf(w, "hello from %s by %s\n", r.Host, r.Proto)
 	}))
 }

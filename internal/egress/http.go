@@ -20,8 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
@@ -104,11 +102,10 @@ func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Trans
 
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	if e.guard != nil {
-		_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
+	if secure, ok := conn.(*tls.Conn); ok && e.guard == nil {
+		serveHTTP2(ctx, server, secure)
 	} else {
-		// Not by way of http.Server, which hides what :scheme was.
-		(&http2.Server{IdleTimeout: webIdle}).ServeConn(conn, &http2.ServeConnOpts{Context: ctx, BaseConfig: server, Handler: server.Handler})
+		_ = server.Serve(&oneConn{g: e.guard}) // ends with the connection
 	}
 	e.mu.Lock()
 	e.over = true

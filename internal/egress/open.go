@@ -196,6 +196,34 @@ func (w *wireConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// serveHTTP2 serves a connection to its end, by the door that net/http keeps for
+// protocols that TLS has agreed on (http.Server.TLSNextProto). By way of Serve a
+// handler would not see what :scheme was: a TLS state that is missing for that
+// reason is filled in.
+func serveHTTP2(ctx context.Context, server *http.Server, conn *tls.Conn) {
+	_ = server.Serve(noConn{conn}) // sets HTTP/2 up, and nothing else
+	if serve := server.TLSNextProto[protoHTTP2]; serve != nil {
+		serve(server, conn, based{server.Handler, ctx})
+	}
+	_ = conn.Close()
+}
+
+// based is a handler whose requests end with a context.
+type based struct {
+	http.Handler
+	ctx context.Context //nolint:containedctx // net/http asks for it
+}
+
+// BaseContext is what net/http asks a handler of HTTP/2 for.
+func (b based) BaseContext() context.Context { return b.ctx }
+
+// noConn is a listener without a connection.
+type noConn struct{ conn net.Conn }
+
+func (noConn) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (noConn) Close() error              { return nil }
+func (l noConn) Addr() net.Addr          { return l.conn.LocalAddr() }
+
 // secureTransport reaches the host by TLS of our own, which verifies its name
 // with the roots of this machine.
 func (e *exchange) secureTransport() *http.Transport {

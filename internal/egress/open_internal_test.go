@@ -13,8 +13,14 @@ import (
 // judged.
 func FuzzOpened_CheckRequest(f *testing.F) {
 	for _, seed := range [][4]string{
-		{"GET", "/x?a=1;b=%zz", "allow.test", ""}, {"GET", "https://evil.test/x", "allow.test", ""}, {"GET", "//evil.test/x", "allow.test:443", "allow.test"},
-		{"OPTIONS", "*", "allow.test", "evil.test"}, {"CONNECT", "a:1", "a", ""}, {"G\r\n", "/a%2f..#", "a%00b", ""}, {"GET", "/?", "ALLOW.test.", ""}, {"PUT", "/a%C3%BC//b", "[::1]", ""},
+		{"GET", "/x?a=1;b=%zz", "allow.test", ""},
+		{"GET", "https://evil.test/x", "allow.test", ""},
+		{"GET", "//evil.test/x", "allow.test:443", "allow.test"},
+		{"OPTIONS", "*", "allow.test", "evil.test"},
+		{"CONNECT", "a:1", "a", ""},
+		{"G\r\n", "/a%2f..#", "a%00b", ""},
+		{"GET", "/?", "ALLOW.test.", ""},
+		{"PUT", "/a%C3%BC//b", "[::1]", ""},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}

@@ -151,7 +151,7 @@ func (t *trust) folder(from, to string, depth int) {
 }
 
 // hashName is what OpenSSL calls a link to a root in a folder (openssl-rehash(1)).
-var hashName = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]$`) //nolint:gochecknoglobals // never changed
+var hashName = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]$`)
 
 // linkHash makes the root one of a folder's.
 func (t *trust) linkHash(dir string, taken map[string]bool) {

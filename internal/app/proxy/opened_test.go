@@ -89,7 +89,7 @@ func (l *lab) sayTLS(name string, port int, text string) string {
 // client is an HTTP client in the sandbox that speaks HTTP/2, or does not.
 func (l *lab) client(h2 bool) *http.Client {
 	t := &http.Transport{
-		DialContext: func(_ context.Context, network, addr string) (net.Conn, error) {
+		DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
 			_, port, _ := net.SplitHostPort(addr)
 			return l.tryDial("tcp4", net.JoinHostPort(evil, port))
 		},
@@ -154,8 +154,12 @@ func TestOpened_RulesAboutRequests(t *testing.T) {
 			method, path, reason string
 			status               int
 		}{
-			{"GET", "/v1/a?q=1", "", 200}, {"POST", "/v1/a", policy.ReasonMethod, 403}, {"GET", "/v2/a", policy.ReasonPath, 403},
-			{"GET", "/v1/%2e%2e/v2", policy.ReasonBadPath, 403}, {"GET", "/v1//x", policy.ReasonBadPath, 403}, {"GET", "/v1/b", "", 200},
+			{"GET", "/v1/a?q=1", "", 200},
+			{"POST", "/v1/a", policy.ReasonMethod, 403},
+			{"GET", "/v2/a", policy.ReasonPath, 403},
+			{"GET", "/v1/%2e%2e/v2", policy.ReasonBadPath, 403},
+			{"GET", "/v1//x", policy.ReasonBadPath, 403},
+			{"GET", "/v1/b", "", 200},
 		} {
 			r, _ := http.NewRequest(step.method, "https://narrow.test"+step.path, nil)
 			res, err := c.Do(r)

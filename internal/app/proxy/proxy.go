@@ -99,7 +99,13 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	settings.Root = nil // of the two copies of the key one is enough
-	return serveListeners(ctx, settings, j, listeners, fds.peer, open)
+	return serveListeners(ctx, task{settings, open}, j, listeners, fds.peer)
+}
+
+// task is what the role was told to do, and with what.
+type task struct {
+	gate.Settings
+	open *egress.Open
 }
 
 // opener returns what TLS is opened with, or nil. The roots of the machine are
@@ -146,7 +152,7 @@ func confine(j *journal) error {
 
 // serveListeners joins responder, egress and their state, and ends with the
 // first of: ctx, the peer, an error.
-func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpass.Listeners, peer *os.File, open *egress.Open) error {
+func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listeners, peer *os.File) error {
 	l, err := take(from)
 	if err != nil {
 		return err
@@ -164,7 +170,7 @@ func serveListeners(ctx context.Context, s gate.Settings, j *journal, from fdpas
 		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
-		Open: open,
+		Open: s.open,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
