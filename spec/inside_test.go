@@ -106,7 +106,7 @@ func TestEGR14_InsideTLS(t *testing.T) {
 		// A168: the certificate is inside, its key is nowhere.
 		r = y.Sh(t, `grep -rl "PRIVATE KEY" /etc /home /tmp /run /proc/self/environ 2>/dev/null; ls /etc/ssl/bailey; env | grep CERT`).OK(t)
 		if strings.Contains(r.Stdout, "/etc/ssl/p") || strings.Contains(r.Stdout, ".pem\n/") || !strings.Contains(r.Stdout, "root.pem") || !strings.Contains(r.Stdout, "SSL_CERT_FILE=") {
-			t.Errorf("keys and roots inside:\n%s", r.Stdout)
+			t.Errorf("A168, keys and roots inside:\n%s", r.Stdout)
 		}
 		// What the caller says outright stays.
 		r = y.Sh(t, `echo "$SSL_CERT_FILE"`, "--env", "SSL_CERT_FILE=/mine").OK(t)
@@ -176,7 +176,7 @@ curl -sS -o /dev/null -w '%{http_code}\n' https://www.allow.test/`
 		y.Wrap = lab.Enter
 		userPolicy(t, y, insidePolicy)
 		if r := y.Sh(t, front).OK(t); r.Stdout != "421\n421\n200\n" {
-			t.Errorf("opened: %q\n%s", r.Stdout, r.Stderr)
+			t.Errorf("A004, opened: %q\n%s", r.Stdout, r.Stderr)
 		}
 		for _, q := range lab.Requests() {
 			if q.Host != "www.allow.test" {
@@ -191,7 +191,7 @@ curl -sS -o /dev/null -w '%{http_code}\n' https://www.allow.test/`
 		stayed(t, lab, []netip.AddrPort{onAllowed(443)}, "www.allow.test")
 		userPolicy(t, y, "net:\n  allow: [www.allow.test]\n") // the twin
 		if r := y.Sh(t, front).OK(t); r.Stdout != "200\n200\n200\n" {
-			t.Errorf("passed untouched: %q\n%s", r.Stdout, r.Stderr)
+			t.Errorf("A005, passed untouched: %q\n%s", r.Stdout, r.Stderr)
 		}
 	})
 }

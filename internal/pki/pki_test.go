@@ -55,7 +55,7 @@ func TestRoot_SpeaksForItsHostsAlone(t *testing.T) {
 		"evil.test": false, "evilallow.test": false, "11.0.0.11": false, "2600:11::10": false,
 	} {
 		if err := verify(t, r, host, time.Now()); (err == nil) != good {
-			t.Errorf("%s: %v", host, err)
+			t.Errorf("A169, %s: %v", host, err)
 		}
 		if r.Speaks(host) != good {
 			t.Errorf("Speaks(%s) is %v", host, !good)

@@ -98,7 +98,7 @@ func TestFromHost_TrustsItsRoot(t *testing.T) {
 	}
 	for _, f := range p.Files {
 		if block, _ := pem.Decode(f.Data); bytes.Contains(f.Data, []byte("PRIVATE")) || block != nil && block.Type != "CERTIFICATE" {
-			t.Errorf("%s holds a key", f.Path)
+			t.Errorf("A168: %s holds a key", f.Path)
 		}
 	}
 }

@@ -261,7 +261,7 @@ func TestOpened_RefusalsHTTP1(t *testing.T) {
 	for _, size := range []string{"0x5", "5;a", "+5", " 5", "00000000000000005", "5\n"} { // A137
 		got := l.sayTLS("allow.test", 443, "POST /body HTTP/1.1\r\n"+ok+"Transfer-Encoding: chunked\r\n\r\n"+size+"\r\nhello\r\n0\r\n\r\n")
 		if strings.Contains(got, "5 bytes") {
-			t.Errorf("chunk size %q: %q", size, got)
+			t.Errorf("A137, chunk size %q: %q", size, got)
 		}
 	}
 	if got := l.requests(); slices.ContainsFunc(got, func(r string) bool { return !strings.Contains(r, "POST allow.test /body") }) {
@@ -406,7 +406,7 @@ func TestOpened_WebSocket(t *testing.T) {
 		c, r := ask(port, "/ws", "websocket")
 		res, err := http.ReadResponse(r, nil)
 		if err != nil || res.StatusCode != 101 {
-			t.Fatalf("port %d: %v, %v", port, res, err)
+			t.Fatalf("A149, port %d: %v, %v", port, res, err)
 		}
 		_, _ = io.WriteString(c, "frames")
 		got := make([]byte, 6)
@@ -419,7 +419,7 @@ func TestOpened_WebSocket(t *testing.T) {
 		c, r := ask(443, path, upgrade)
 		res, err := http.ReadResponse(r, nil)
 		if err != nil || res.StatusCode == 101 {
-			t.Errorf("%s: %v, %v", path, res, err)
+			t.Errorf("A149 and A150, %s: %v, %v", path, res, err)
 		}
 		_ = c.Close()
 	}
@@ -602,7 +602,7 @@ func TestOpened_Floods(t *testing.T) {
 			ended = flood(f, i) != nil // the connection is gone, or no more is taken
 		}
 		if !ended && what != "SETTINGS" { // which are answered one for many: they fill nothing
-			t.Errorf("%s: 1,000,000 of them are taken", what)
+			t.Errorf("A172 %s: 1,000,000 of them are taken", what)
 		}
 		_ = c.Close()
 		if res, _ := l.fetch(l.client(true), "https://allow.test/x"); res.StatusCode != 200 {
@@ -667,7 +667,7 @@ func TestOpened_NoResumption(t *testing.T) {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}
 			if c.ConnectionState().DidResume {
-				t.Errorf("%x, %s: the session was resumed", version, name)
+				t.Errorf("A021, %x, %s: the session was resumed", version, name)
 			}
 			_ = c.Close()
 		}
@@ -680,7 +680,7 @@ func TestOpened_Hellos(t *testing.T) {
 	l := openLab(t)
 	c := tls.Client(&trickle{Conn: l.dial("tcp4", evil+":443")}, &tls.Config{ServerName: "allow.test", RootCAs: l.trusted})
 	if err := c.Handshake(); err != nil || !l.isOpened(c) {
-		t.Errorf("byte by byte: %v", err)
+		t.Errorf("A016, byte by byte: %v", err)
 	}
 	_ = c.Close()
 	if _, err := l.tryShake(&tls.Config{ServerName: "allow.test", RootCAs: l.trusted, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, 443); err == nil {
@@ -744,7 +744,7 @@ func TestOpened_UpstreamCertificates(t *testing.T) {
 			c.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true // the client's -k
 			res, body := l.fetch(c, fmt.Sprintf("https://allow.test:%d/x", port))
 			if res.StatusCode != 502 || res.Header.Get("X-Bailey-Reason") != policy.ReasonCertificate || !strings.Contains(body, bad.says) {
-				t.Errorf("port %d: %d %q", port, res.StatusCode, body)
+				t.Errorf("A166, port %d: %d %q", port, res.StatusCode, body)
 			}
 		}
 	}
