@@ -16,7 +16,7 @@ import (
 )
 
 // helloFor returns the one record of a ClientHello for a name of ten bytes.
-func helloFor(t *testing.T, name string) []byte {
+func helloFor(t testing.TB, name string) []byte {
 	t.Helper()
 	a, b := net.Pipe()
 	go func() {
