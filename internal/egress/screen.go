@@ -24,21 +24,28 @@ type refusedError struct{ reason, detail string }
 
 func (r *refusedError) Error() string { return r.detail }
 
+// screenRead is how much a screen looks at in one go, in bytes: as much as a
+// record of TLS holds.
+const screenRead = 16 << 10
+
 // leg is one direction of a joined connection.
 type leg struct {
 	r        *relay
 	dst, src *net.TCPConn
 	count    *atomic.Int64
 	early    []byte // read from src before the two were joined
-	buf      [16 << 10]byte
+	buf      []byte // of read; not kept once the rest is passed on unread
 }
 
 // read returns what comes next, at least one byte or an error. The bytes are
 // good until the next call. It goes on while the other direction is in use.
 func (l *leg) read() ([]byte, error) {
+	if l.buf == nil {
+		l.buf = make([]byte, screenRead)
+	}
 	for {
 		_ = l.src.SetReadDeadline(l.r.now().Add(l.r.idle / 2))
-		n, err := l.src.Read(l.buf[:])
+		n, err := l.src.Read(l.buf)
 		switch {
 		case n > 0:
 			return l.buf[:n], nil
