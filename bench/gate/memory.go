@@ -55,11 +55,12 @@ func measureMemory(ctx context.Context, l *lab, r *report) error {
 	}
 	m.Name = idleProxy
 	r.Memory = append(r.Memory, m)
-	for _, c := range l.among(casePlain) {
+	names := map[string]string{caseBailey: "an idle proxy that opens TLS", casePlain: "the plain splice proxy"}
+	for _, c := range l.among(casePlain, caseBailey) {
 		if m, err = weigh(c.proxy.pid()); err != nil {
 			return err
 		}
-		m.Name = "the plain splice proxy"
+		m.Name = names[c.name]
 		r.Memory = append(r.Memory, m)
 	}
 	cmd := exec.CommandContext(ctx, l.self)

@@ -132,12 +132,46 @@ func rules() (policy.Policy, error) {
 	return p, p.Validate()
 }
 
-func (l *lab) startBailey(ctx context.Context) (*contender, error) {
+// opened are rules with one for which TLS is opened.
+func opened() (policy.Policy, error) {
 	p, err := rules()
+	if err != nil {
+		return p, err
+	}
+	r, err := policy.ParseDenyRule(nameOpened)
+	if err == nil {
+		r, err = r.With(policy.Narrow{Inspect: true})
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Allow = append(p.Allow, r)
+	return p, p.Validate()
+}
+
+func (l *lab) startBailey(ctx context.Context) (*contender, error) {
+	p, err := opened()
 	if err != nil {
 		return nil, err
 	}
-	return l.startRole(ctx, gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p})
+	const id = "sbx_0123456789abcdef"
+	root, err := gate.NewRoot(id, p, time.Now(), 0)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := root.Seal()
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.startRole(ctx, gate.Settings{Sandbox: id, Policy: p, Root: sealed})
+	if err != nil {
+		return nil, err
+	}
+	c.roots = x509.NewCertPool()
+	if !c.roots.AppendCertsFromPEM(root.PEM()) {
+		return nil, errors.New("the root of its sandbox cannot be read")
+	}
+	return c, nil
 }
 
 // startRole starts bailey's proxy as `bailey run` does, on an airlock of its
