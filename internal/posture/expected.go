@@ -244,6 +244,9 @@ func (c Config) inside(role Role) Posture {
 		p.Mounts = append(p.Mounts, at+" * rw*")
 	}
 	p.Env = slices.Concat(Generated(), c.Names)
+	if c.Proxied {
+		p.Env = append(p.Env, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
+	}
 	if role == First {
 		p.Env = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
 		return p
