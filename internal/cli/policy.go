@@ -27,7 +27,7 @@ type policyCheckCommand struct {
 
 // Help is what `bailey policy check --help` says beyond the flags.
 func (policyCheckCommand) Help() string {
-	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. What a rule says is looked at when the form of the file is right.
+	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. What a rule says is looked at when the form of the file is right. A rule for a whole host that strangers share, such as a store of files or an edge, is good and gets a warning, with what makes it narrower.
 
 Exit codes: 0 when the file is good; 1 when it is not; 125 when it cannot be read.`
 }
@@ -45,6 +45,13 @@ func (c *policyCheckCommand) Run(a *app) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(a.stdout, "%s: ok\n", terminal.Sanitize(c.File))
+	warnings, err := file.Warnings()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		_, _ = fmt.Fprintln(a.stderr, terminal.Sanitize(w))
+	}
 	holds, err := settings.Resolve(settings.Sources{Files: settings.Files{User: file}}, a.place().Mirror)
 	if err == nil {
 		err = holds.Refusal()
@@ -110,8 +117,15 @@ type showRule struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Inspect   bool     `json:"inspect,omitempty"`
 	DNS       []string `json:"dns,omitempty"`
+	Git       *showGit `json:"git,omitempty"`
 	Service   bool     `json:"host_service,omitempty"`
 	OpensTLS  bool     `json:"opens_tls,omitempty"`
+}
+
+// showGit is the published form of what a rule says of git.
+type showGit struct {
+	Repositories []string `json:"repositories"`
+	Write        bool     `json:"write"`
 }
 
 // showFile is the published form of a file that has a word in what holds.
@@ -236,6 +250,9 @@ func showRules(list []settings.Held) []showRule {
 		r := showRule{Rule: h.String(), From: h.From, Preset: h.Preset, Why: h.Why, Service: h.Service, OpensTLS: h.InsideTLS()}
 		if n := h.Narrow; n != nil {
 			r.Methods, r.Paths, r.Inspect, r.DNS = n.Methods, n.Paths, n.Inspect, n.Records
+			if len(n.Repositories) > 0 {
+				r.Git = &showGit{n.Repositories, n.Push}
+			}
 			for _, p := range n.Addresses {
 				r.Addresses = append(r.Addresses, p.String())
 			}

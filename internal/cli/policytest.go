@@ -14,7 +14,7 @@ import (
 type policyTestCommand struct {
 	Host   string `arg:"" placeholder:"HOST[:PORT]" help:"A name or an address; the port is 443 unless it is written."`
 	Method string `placeholder:"METHOD" default:"GET" help:"Of the request that is asked about. Default: GET."`
-	Path   string `placeholder:"PATH" default:"/" help:"Of the request that is asked about. Default: /."`
+	Path   string `placeholder:"PATH" default:"/" help:"Of the request that is asked about, with its query. Default: /."`
 	Policy text   `placeholder:"FILE" help:"Ask this file alone, and not what holds here."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
@@ -151,7 +151,8 @@ func (c *policyTestCommand) request() (policy.Request, error) {
 		return policy.Request{}, bailey.WrapError(bailey.Invalid, "--method", err, "write it in capitals, such as POST")
 	}
 	ask, _, err := question(c.Host)
-	ask.Method, ask.Path = c.Method, c.Path
+	ask.Method = c.Method
+	ask.Path, ask.Query, _ = strings.Cut(c.Path, "?")
 	return ask, err
 }
 

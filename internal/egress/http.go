@@ -212,7 +212,7 @@ func (e *exchange) verdict(r *http.Request) int {
 	if e.f.seen.method == "" {
 		e.f.program = programOf(r.Header)
 	}
-	e.f.seen = asked{r.Method, ""}
+	e.f.seen = asked{method: r.Method}
 	if e.open != nil || e.byRequest { // a path is for the record where somebody wanted it seen
 		e.f.seen = askedOf(r)
 	}
@@ -330,11 +330,11 @@ func (e *exchange) again(r *http.Request) bool {
 	return true
 }
 
-// askedOf returns what rules see of a request: its path as it came, byte by
-// byte, which is how it goes out (setTarget).
+// askedOf returns what rules see of a request: its path and query as they came,
+// byte by byte, which is how they go out (setTarget).
 func askedOf(r *http.Request) asked {
-	path, _, _ := strings.Cut(originForm(r.RequestURI), "?")
-	return asked{r.Method, path}
+	path, query, _ := strings.Cut(originForm(r.RequestURI), "?")
+	return asked{r.Method, path, query}
 }
 
 // hostOf returns the request's host in normal form: a name, or an address as

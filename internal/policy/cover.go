@@ -66,6 +66,8 @@ func (r Rule) covers(o Rule) bool {
 		(len(b.Records) == 0 || len(a.Records) > 0 && coversAll(a.Records, b.Records, func(x, y string) bool { return x == y })) &&
 		coversAll(a.Methods, b.Methods, func(x, y string) bool { return x == y }) &&
 		coversAll(a.Paths, b.Paths, coversPattern) &&
+		coversAll(a.Repositories, b.Repositories, func(x, y string) bool { return x == y }) &&
+		(len(a.Repositories) == 0 || a.Push || !b.Push) &&
 		(len(a.Addresses) > 0 || len(b.Addresses) == 0) &&
 		coversAll(a.Addresses, b.Addresses, func(x, y netip.Prefix) bool { return x.Bits() <= y.Bits() && x.Contains(y.Addr()) })
 }

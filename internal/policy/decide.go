@@ -64,6 +64,7 @@ type Request struct {
 	Port     uint16     // of the connection; 0 for DNS
 	Method   string     // of an HTTP request; empty: none can be seen
 	Path     string     // of an HTTP request, as on the wire, without query
+	Query    string     // of an HTTP request, as on the wire, without the question mark; rules about git alone look at it
 }
 
 // Decide answers a Request of a policy that is asked once.
@@ -367,7 +368,7 @@ func (t *target) unlisted(why []outsider) bailey.Decision {
 		case ReasonBadPath:
 			return denied(o.reason, "", fmt.Sprintf("rules are about paths of %s, and this one can be read in two ways: %v", t.text, t.badPath))
 		case ReasonPath:
-			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.Path))
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.shown()))
 		case ReasonMethod:
 			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.Method))
 		case ReasonSealed:

@@ -143,10 +143,12 @@ func (t *target) outside(r Rule) string {
 		return ReasonSealed
 	case len(r.Narrow.Methods) > 0 && !slices.Contains(r.Narrow.Methods, t.Method):
 		return ReasonMethod
-	case len(r.Narrow.Paths) == 0:
+	case len(r.Narrow.Paths)+len(r.Narrow.Repositories) == 0:
 		return ""
 	case t.badPath != nil:
 		return ReasonBadPath
+	case len(r.Narrow.Repositories) > 0 && t.ofGit(r.Narrow):
+		return ""
 	case !slices.ContainsFunc(r.Narrow.Paths, func(p string) bool { return matchPath(p, t.Path) }):
 		return ReasonPath
 	}

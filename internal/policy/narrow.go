@@ -55,10 +55,18 @@ func (r Rule) With(n Narrow) (Rule, error) {
 			return Rule{}, err
 		}
 	}
+	for _, repo := range n.Repositories {
+		if err := CheckRepository(repo); err != nil {
+			return Rule{}, err
+		}
+	}
+	if len(n.Repositories) > 0 && len(n.Methods)+len(n.Paths) > 0 {
+		return Rule{}, bailey.NewError(bailey.Invalid, "git says which methods and paths a rule is about, and so do methods and paths", "write two entries for the host")
+	}
 	if err := r.checkRecords(n.Records); err != nil {
 		return Rule{}, err
 	}
-	if len(n.Addresses)+len(n.Methods)+len(n.Paths)+len(n.Records) > 0 || n.Inspect {
+	if len(n.Addresses)+len(n.Methods)+len(n.Paths)+len(n.Repositories)+len(n.Records) > 0 || n.Inspect {
 		r.Narrow = &n
 	}
 	return r, nil

@@ -101,6 +101,64 @@ func TestDecide_RequestsOfAHost(t *testing.T) {
 	}
 }
 
+// A rule for a repository lets git's own requests for it through, and nothing
+// else of the host.
+func TestDecide_Repositories(t *testing.T) {
+	t.Parallel()
+	p := policy.Policy{Mode: bailey.NetAllow, Allow: []policy.Rule{
+		narrowed(t, "git.test", policy.Narrow{Repositories: []string{"owner/name", "top"}}),
+		narrowed(t, "git.test", policy.Narrow{Repositories: []string{"owner/mine"}, Push: true}),
+	}}
+	const fetch, push = "service=git-upload-pack", "service=git-receive-pack"
+	for _, c := range []struct{ method, path, query, reason string }{
+		{"GET", "/owner/name.git/info/refs", fetch, ""},
+		{"GET", "/owner/name/info/refs", fetch, ""},
+		{"POST", "/owner/name.git/git-upload-pack", "", ""},
+		{"GET", "/top/info/refs", fetch, ""},
+		{"GET", "/owner/mine.git/info/refs", push, ""},
+		{"POST", "/owner/mine/git-receive-pack", "", ""},
+		{"POST", "/owner/mine/git-upload-pack", "", ""},
+		{"GET", "/owner/name.git/info/refs", push, policy.ReasonPath},
+		{"POST", "/owner/name.git/git-receive-pack", "", policy.ReasonPath},
+		{"GET", "/owner/other.git/info/refs", fetch, policy.ReasonPath},
+		{"GET", "/owner/name.git.git/info/refs", fetch, policy.ReasonPath},
+		{"GET", "/owner/Name.git/info/refs", fetch, policy.ReasonPath},
+		{"GET", "/x/owner/name.git/info/refs", fetch, policy.ReasonPath},
+		{"GET", "/owner/name.git/info/refs", "", policy.ReasonPath},
+		{"GET", "/owner/name.git/info/refs", fetch + "&" + push, policy.ReasonPath},
+		{"GET", "/owner/name.git/info/refs", "service=git%2Dupload-pack", policy.ReasonPath},
+		{"GET", "/owner/name.git/info/refs", push + "&" + fetch, policy.ReasonPath},
+		{"POST", "/owner/name.git/info/refs", fetch, policy.ReasonPath},
+		{"GET", "/owner/name.git/git-upload-pack", "", policy.ReasonPath},
+		{"POST", "/owner/name.git/git-upload-pack", "x", policy.ReasonPath},
+		{"GET", "/owner/name.git/HEAD", "", policy.ReasonPath},
+		{"GET", "/owner/name/archive/main.zip", "", policy.ReasonPath},
+		{"POST", "/owner/name.git/info/lfs/objects/batch", "", policy.ReasonPath},
+		{"GET", "/", "", policy.ReasonPath},
+		{"GET", "/owner/other/../name.git/info/refs", fetch, policy.ReasonBadPath},
+		{"GET", "/owner/name.git//info/refs", fetch, policy.ReasonBadPath},
+		{"", "", "", policy.ReasonSealed}, // TLS that nobody opens
+	} {
+		ask := request("git.test", 443, c.method, c.path)
+		ask.Query = c.query
+		got := policy.Decide(p, ask)
+		if got.Reason != c.reason || (got.Verdict == bailey.Allow) != (c.reason == "") {
+			t.Errorf("%s %s?%s: %+v, want reason %q", c.method, c.path, c.query, got, c.reason)
+		}
+		if c.query == "x" && strings.Contains(got.Detail, "?x") {
+			t.Errorf("the query is repeated: %s", got.Detail)
+		}
+	}
+	if r := p.Allow[0]; !r.InsideTLS() || r.Text() != "git.test git fetch owner/name,top" || p.Allow[1].Text() != "git.test git fetch and push owner/mine" {
+		t.Errorf("%s, %s: inside TLS %v", r.Text(), p.Allow[1].Text(), r.InsideTLS())
+	}
+	for text, want := range map[string]string{`{"host":"git.test","git":{"repositories":[]}}`: "without repositories", `{"host":"git.test","git":{"repositories":["a/../b"]}}`: "segment of dots", `{"host":"git.test","git":{"repos":["a"]}}`: "unknown field"} {
+		if err := new(policy.Rule).UnmarshalJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestDecideAddr_NamedAddresses(t *testing.T) {
 	t.Parallel()
 	listed := policy.Policy{Mode: bailey.NetAllow, Allow: []policy.Rule{
@@ -282,6 +340,16 @@ func TestRule_WithRefuses(t *testing.T) {
 		{policy.Narrow{Addresses: prefixes("10.0.0.1/8")}, "one address with the length"},
 		{policy.Narrow{Addresses: []netip.Prefix{{}}}, "not a range"},
 		{policy.Narrow{Methods: []string{"get"}}, "capitals"},
+		{policy.Narrow{Repositories: []string{"owner/name", "a", "a/b/c", "~a/.b"}}, ""},
+		{policy.Narrow{Repositories: []string{"owner/name.git"}}, "ends in .git"},
+		{policy.Narrow{Repositories: []string{"/owner/name"}}, "empty segment"},
+		{policy.Narrow{Repositories: []string{"owner/name/"}}, "empty segment"},
+		{policy.Narrow{Repositories: []string{""}}, "empty segment"},
+		{policy.Narrow{Repositories: []string{"owner/.."}}, "segment of dots"},
+		{policy.Narrow{Repositories: []string{"owner/*"}}, "holds the byte"},
+		{policy.Narrow{Repositories: []string{"owner/%2e"}}, "holds the byte"},
+		{policy.Narrow{Repositories: []string{"a"}, Methods: []string{"GET"}}, "two entries"},
+		{policy.Narrow{Repositories: []string{"a"}, Paths: []string{"/a"}}, "two entries"},
 		{policy.Narrow{Methods: []string{"TRACE"}}, "never passed on"},
 		{policy.Narrow{Methods: []string{""}}, "capitals"},
 		{policy.Narrow{Paths: []string{"v1"}}, "begin with a slash"},
@@ -310,6 +378,8 @@ func TestRule_JSONOfNarrowOnes(t *testing.T) {
 	fenced := policy.Rule{Host: "f.test", Fenced: true}
 	for _, r := range []policy.Rule{
 		service, fenced,
+		narrowed(t, "git.test", policy.Narrow{Repositories: []string{"a/b", "~c/d.e"}, Push: true}),
+		narrowed(t, "git.test:80", policy.Narrow{Repositories: []string{"a"}}),
 		narrowed(t, "10.0.0.5:22", policy.Narrow{Addresses: prefixes("10.0.0.0/24")}),
 		narrowed(t, "*.a.test:80", policy.Narrow{Methods: []string{"GET"}, Paths: []string{"/a/*"}, Inspect: true}),
 	} {
@@ -382,6 +452,9 @@ func (g generator) rule() policy.Rule {
 	if g.rng.IntN(3) == 0 {
 		n.Paths = append(n.Paths, g.pattern(), g.pattern())
 	}
+	if g.rng.IntN(6) == 0 && len(n.Methods)+len(n.Paths) == 0 {
+		n.Repositories, n.Push = []string{g.pick("a/b", "b", "a/b/c"), g.pick("b/a", "b")}, g.rng.IntN(2) == 0
+	}
 	if g.rng.IntN(6) == 0 {
 		n.Addresses = prefixes(g.pick("10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8"))
 	}
@@ -398,7 +471,28 @@ func (g generator) rules(most int) []policy.Rule {
 }
 
 func (g generator) request() policy.Request {
-	return request(g.host(), []uint16{80, 443, 22}[g.rng.IntN(3)], g.pick("GET", "POST"), g.path())
+	r := request(g.host(), []uint16{80, 443, 22}[g.rng.IntN(3)], g.pick("GET", "POST"), g.path())
+	if g.rng.IntN(3) == 0 { // as git asks, or nearly
+		r.Path = "/" + g.pick("a/b", "b", "a/b/c", "b/a") + g.pick("", "", ".git") + g.pick("/info/refs", "/git-upload-pack", "/git-receive-pack", "")
+		r.Query = g.pick("", "", "service=git-upload-pack", "service=git-receive-pack", "service=git-upload-pack&x")
+	}
+	return r
+}
+
+// naiveGit writes out each request that a rule about git lets through.
+func naiveGit(n policy.Narrow, r policy.Request) bool {
+	text := r.Method + " " + r.Path + "?" + r.Query
+	for _, repo := range n.Repositories {
+		for _, at := range []string{"/" + repo, "/" + repo + ".git"} {
+			switch text {
+			case "GET " + at + "/info/refs?service=git-upload-pack", "POST " + at + "/git-upload-pack?":
+				return true
+			case "GET " + at + "/info/refs?service=git-receive-pack", "POST " + at + "/git-receive-pack?":
+				return n.Push
+			}
+		}
+	}
+	return false
 }
 
 // naiveNarrow is a second matcher, without an index and without code shared:
@@ -415,6 +509,9 @@ func naiveNarrow(p policy.Policy, r policy.Request) bool {
 		}
 		if rule.Narrow == nil {
 			return true, true
+		}
+		if len(rule.Narrow.Repositories) > 0 {
+			return deny || naiveGit(*rule.Narrow, r), true
 		}
 		if len(rule.Narrow.Methods) > 0 && !strings.Contains(fmt.Sprint(rule.Narrow.Methods), r.Method) {
 			return false, true

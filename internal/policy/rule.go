@@ -33,16 +33,18 @@ type Rule struct {
 
 // Narrow is what makes a rule speak of less than a host.
 type Narrow struct {
-	Addresses []netip.Prefix // what the name may resolve to; empty: any public address. Of a deny rule: where it holds; empty: everywhere
-	Methods   []string       // of HTTP requests; empty: any
-	Paths     []string       // of HTTP requests, as CheckPattern takes them; empty: any
-	Inspect   bool           // TLS is to be opened
-	Records   []string       // DNS records that are answered besides addresses, as CheckRecord takes them: this widens
+	Addresses    []netip.Prefix // what the name may resolve to; empty: any public address. Of a deny rule: where it holds; empty: everywhere
+	Methods      []string       // of HTTP requests; empty: any
+	Paths        []string       // of HTTP requests, as CheckPattern takes them; empty: any
+	Inspect      bool           // TLS is to be opened
+	Repositories []string       // of git over HTTP: requests for these alone, as CheckRepository takes them; empty: any request
+	Push         bool           // to the repositories too
+	Records      []string       // DNS records that are answered besides addresses, as CheckRecord takes them: this widens
 }
 
 // ofRequests reports whether the rule speaks of some requests alone.
 func (r Rule) ofRequests() bool {
-	return r.Narrow != nil && len(r.Narrow.Methods)+len(r.Narrow.Paths) > 0
+	return r.Narrow != nil && len(r.Narrow.Methods)+len(r.Narrow.Paths)+len(r.Narrow.Repositories) > 0
 }
 
 // InsideTLS reports whether the rule can be kept only by opening TLS: it asks
@@ -106,6 +108,13 @@ func (n *Narrow) texts() []string {
 	if len(n.Paths) > 0 {
 		parts = append(parts, strings.Join(n.Paths, ","))
 	}
+	if len(n.Repositories) > 0 {
+		verb := "git fetch "
+		if n.Push {
+			verb = "git fetch and push "
+		}
+		parts = append(parts, verb+strings.Join(n.Repositories, ","))
+	}
 	if len(n.Addresses) > 0 {
 		parts = append(parts, "at "+join(n.Addresses))
 	}
@@ -135,7 +144,14 @@ type wireRule struct {
 	Paths     []string       `json:"paths,omitempty"`
 	Inspect   bool           `json:"inspect,omitempty"`
 	Records   []string       `json:"dns,omitempty"`
+	Git       *wireGit       `json:"git,omitempty"`
 	Fenced    bool           `json:"fenced,omitempty"`
+}
+
+// wireGit is the form of Narrow.Repositories between processes.
+type wireGit struct {
+	Repositories []string `json:"repositories"`
+	Write        bool     `json:"write,omitempty"`
 }
 
 // MarshalJSON writes the canonical text, or an object for a rule that is more.
@@ -149,6 +165,9 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	}
 	if n := r.Narrow; n != nil {
 		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records
+		if len(n.Repositories) > 0 {
+			w.Git = &wireGit{n.Repositories, n.Push}
+		}
 	}
 	return json.Marshal(w)
 }
@@ -192,7 +211,14 @@ func (w wireRule) rule() (Rule, error) {
 		return Rule{}, err
 	}
 	r.Fenced = w.Fenced
-	return r.With(Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records})
+	n := Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records}
+	if w.Git != nil {
+		if len(w.Git.Repositories) == 0 {
+			return Rule{}, fmt.Errorf("read rule %s: git without repositories", w.Host)
+		}
+		n.Repositories, n.Push = w.Git.Repositories, w.Git.Write
+	}
+	return r.With(n)
 }
 
 // byAddress reports whether a deny rule about a name holds only where that

@@ -141,7 +141,7 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 		return p.service(n, v, held)
 	}
 	if deny {
-		for _, name := range []string{"inspect", "dns"} {
+		for _, name := range []string{"inspect", "dns", "git"} {
 			if v := get(n, name); v != nil {
 				p.at(v, "%s says nothing in a deny rule; leave it out", name)
 			}
@@ -263,6 +263,20 @@ func (p *parser) narrow(n *yaml.Node) policy.Narrow {
 		if !p.wrong(v, policy.CheckPattern(v.Value)) {
 			out.Paths = append(out.Paths, v.Value)
 		}
+	}
+	git := get(n, "git")
+	for _, name := range []string{"methods", "paths"} {
+		if v := get(n, name); v != nil && git != nil {
+			p.at(v, "%s says nothing beside git, which says which requests pass; leave it out, or write another entry for the host", name)
+		}
+	}
+	for _, v := range items(get(git, "repositories")) {
+		if !p.wrong(v, policy.CheckRepository(v.Value)) {
+			out.Repositories = append(out.Repositories, v.Value)
+		}
+	}
+	if v := get(git, "write"); v != nil {
+		p.wrong(v, v.Decode(&out.Push))
 	}
 	if v := get(n, "inspect"); v != nil {
 		p.wrong(v, v.Decode(&out.Inspect))

@@ -50,6 +50,7 @@ net:
     - {host: db.example.com, ports: [5432], addresses: [10.1.0.0/16, 10.2.0.1]}
     - {host: 10.9.0.1, ports: [22], addresses: [10.9.0.1]}
     - {host: bücher.example, inspect: true}
+    - {host: git.example.com, git: {repositories: [owner/name, owner/other], write: true}}
     - host-service: 5432
   deny:
     - "*.com"
@@ -72,11 +73,12 @@ net:
 		"db.example.com:5432 at 10.1.0.0/16,10.2.0.1/32 bailey.yaml:15:7",
 		"10.9.0.1:22 at 10.9.0.1/32 bailey.yaml:16:7",
 		"xn--bcher-kva.example inspected bailey.yaml:17:7",
-		"host-service 5432 bailey.yaml:18:7",
+		"git.example.com git fetch and push owner/name,owner/other bailey.yaml:18:7",
+		"host-service 5432 bailey.yaml:19:7",
 	}, texts(n.Allow)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"*.com bailey.yaml:20:7", "api.example.com DELETE bailey.yaml:21:7", "11.0.0.66 bailey.yaml:23:7", "203.0.113.0/24 bailey.yaml:24:7", "198.51.100.0/24:22 bailey.yaml:25:7", "*.example.net at 10.0.0.0/8 bailey.yaml:26:7"}, texts(n.Deny)); diff != "" {
+	if diff := cmp.Diff([]string{"*.com bailey.yaml:21:7", "api.example.com DELETE bailey.yaml:22:7", "11.0.0.66 bailey.yaml:24:7", "203.0.113.0/24 bailey.yaml:25:7", "198.51.100.0/24:22 bailey.yaml:26:7", "*.example.net at 10.0.0.0/8 bailey.yaml:27:7"}, texts(n.Deny)); diff != "" {
 		t.Error(diff)
 	}
 	if n.Allow[2].Why != "the docs" {
@@ -144,6 +146,14 @@ func TestParse_Refuses(t *testing.T) {
 		{"net:\n  allow:\n  - 11.0.0.0/24", `f:3:5: network rule "11.0.0.0/24": it is a range of addresses, and a rule is one host`},
 		{"net:\n  allow:\n  - {host: 11.0.0.0/24, addresses: [11.0.0.0/24]}", `it is a range of addresses, and a rule is one host`},
 		{"net:\n  deny:\n  - {host: a.example, inspect: true}", `inspect says nothing in a deny rule`},
+		{"net:\n  deny:\n  - {host: a.example, git: {repositories: [a/b]}}", `f:3:28: git says nothing in a deny rule`},
+		{"net:\n  allow:\n  - {host: a.example, git: {repositorys: [a/b]}}", `f:3:29: unknown key "repositorys" in net.allow[0].git; did you mean "repositories"?`},
+		{"net:\n  allow:\n  - {host: a.example, git: {write: true}}", `f:3:28: net.allow[0].git has to have exactly one of repositories`},
+		{"net:\n  allow:\n  - {host: a.example, git: {repositories: []}}", `f:3:43: net.allow[0].git.repositories is empty`},
+		{"net:\n  allow:\n  - {host: a.example, git: {repositories: [a/b.git]}}", `f:3:44: repository "a/b.git": it ends in .git, which may be there or not; write it as owner/name`},
+		{"net:\n  allow:\n  - {host: a.example, git: {repositories: [a/b], write: maybe}}", `"maybe" is not true or false`},
+		{"net:\n  allow:\n  - {host: a.example, git: [a/b]}", `f:3:28: net.allow[0].git: a list is not a mapping; its keys are repositories, write`},
+		{"net:\n  allow:\n  - {host: a.example, git: {repositories: [a/b]}, paths: [/a]}", `paths says nothing beside git`},
 		{"net:\n  presets: [nmp]", `f:2:13: net.presets[0]: unknown value "nmp"; did you mean "npm"?`},
 		{"net:\n  mode: allow", `f:2:9: mode allow has no allow rule`},
 		{"net:\n  mode: allow\n  allow: []", `f:3:10: mode allow has no allow rule`},

@@ -81,6 +81,10 @@ func rule(help string) *spec {
 			{"addresses", some("Addresses and ranges (10.1.0.0/16) that the name may resolve to; the way to reach private ones. In deny: where the name is denied, and it is not elsewhere.", &spec{kind: text, help: "An address or a range."})},
 			{"methods", some("Methods of HTTP requests that the rule is about.", &spec{kind: text, help: "In capitals, such as GET."})},
 			{"paths", some("Paths of HTTP requests that the rule is about.", &spec{kind: text, help: "Such as /v1/models; a star is any one segment, and at the end everything below."})},
+			{"git", &spec{kind: mapping, oneOf: []string{"repositories"}, help: "Git over HTTP(S) with some repositories of the host, and nothing else of it.", keys: []key{
+				{"repositories", some("Repositories that may be fetched from.", &spec{kind: text, help: "Such as owner/name, without .git."})},
+				{"write", &spec{kind: flag, help: "Push to them too."}},
+			}}},
 			{"inspect", &spec{kind: flag, help: "Open TLS to this host, so that each request is seen, and a hidden second name."}},
 			{"dns", some("DNS records of the host that are answered besides its addresses.", &spec{kind: text, help: "TXT, or the service of an SRV record such as _imap._tcp."})},
 			{"why", &spec{kind: text, help: "What the rule is for."}},
