@@ -194,7 +194,7 @@ func (e *exchange) judge(r *http.Request) *refusal {
 	}
 	no := &refusal{status, e.f.decision}
 	if e.guard == nil {
-		e.f.recordRequest()
+		e.f.recordRequest(true)
 		if e.first != "" {
 			e.f.decision, e.f.seen = before, e.opening
 		}
@@ -326,6 +326,7 @@ func (e *exchange) again(r *http.Request) bool {
 			return false
 		}
 	}
+	f.recordRequest(false)
 	f.decision = before
 	return true
 }

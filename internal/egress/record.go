@@ -76,13 +76,13 @@ func (f *flow) measure(ev *bailey.Event) {
 
 func (f *flow) record() { f.p.cfg.Recorder.Record(f.event(bailey.EventNetDecision)) }
 
-// recordRequest records the refusal of one request of a connection that goes
-// on. If none of its requests passes that is all there is to say at its end.
-func (f *flow) recordRequest() {
+// recordRequest records what was decided about one request of a connection
+// that goes on. If all are refused that is all there is to say at its end.
+func (f *flow) recordRequest(refused bool) {
 	ev := f.event(bailey.EventNetDecision)
 	ev.BytesIn, ev.BytesOut = 0, 0
 	f.p.cfg.Recorder.Record(ev)
-	f.told = true
+	f.told = f.told || refused
 }
 
 // announce has an allowed connection recorded if it is still open in a while.

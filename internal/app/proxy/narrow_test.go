@@ -85,6 +85,11 @@ func TestHTTP_RulesAboutRequests(t *testing.T) {
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the connection goes on after a refusal: %v", err)
 	}
+	for path, verdict := range map[string]string{"/v1/one": "allow", "/v1/two": "allow", "/v2/three": "deny"} { // each was decided
+		l.event(path, func(ev bailey.Event) bool {
+			return ev.Path == path && ev.Verdict == verdict && ev.Method == "GET" && (ev.Rule != "") == (verdict == "allow")
+		})
+	}
 	if _, err := l.get(evil+":443", &tls.Config{ServerName: "allow.test"}); !isReset(err) {
 		t.Errorf("TLS, whose requests cannot be seen: %v", err)
 	}
