@@ -134,12 +134,23 @@ func (l *lab) close() {
 	}
 }
 
-// turns has some contenders take turns in random order, n times and once more
-// to warm up; f is told which turn it is, from -1. One that fails is left out
-// from then on.
-func (l *lab) turns(ctx context.Context, what string, who []*contender, n int, f func(*contender, int) error) error {
+// series is what contenders take turns in.
+type series struct {
+	name string
+	n    int           // turns
+	most time.Duration // in all: on a busy machine there are fewer turns, but some
+}
+
+// fewest is how many turns there are in any case.
+const fewest = 3
+
+// turns has some contenders take turns in random order, and once more to warm
+// up; f is told which turn it is, from -1. One that fails is left out from then
+// on.
+func (l *lab) turns(ctx context.Context, s series, who []*contender, f func(*contender, int) error) error {
 	failed := map[*contender]bool{}
-	for i := -1; i < n; i++ {
+	begin := time.Now()
+	for i := -1; i < s.n && (i < fewest || time.Since(begin) < s.most); i++ {
 		for _, j := range rand.Perm(len(who)) {
 			c := who[j]
 			if failed[c] {
@@ -147,7 +158,7 @@ func (l *lab) turns(ctx context.Context, what string, who []*contender, n int, f
 			}
 			if err := f(c, i); err != nil {
 				failed[c] = true
-				l.missing[what+", "+c.name] = err.Error()
+				l.missing[s.name+", "+c.name] = err.Error()
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -24,7 +24,7 @@ func measureLatency(ctx context.Context, l *lab, r *report) error {
 	who := l.contenders
 	ms := map[*contender][]float64{}
 	cpu := map[*contender]time.Duration{}
-	err := l.turns(ctx, "latency", who, l.n, func(c *contender, turn int) error {
+	err := l.turns(ctx, series{"latency", l.n, 25 * time.Second}, who, func(c *contender, turn int) error {
 		before := c.cpu()
 		took, err := c.handshakes(ctx, l)
 		if turn < 0 {

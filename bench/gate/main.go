@@ -48,7 +48,7 @@ func play() error {
 		return weighMany(os.Stdout)
 	}
 	var o options
-	flag.IntVar(&o.n, "n", 10, "rounds: turns of each contender")
+	flag.IntVar(&o.n, "n", 8, "rounds: turns of each contender, fewer where the machine is busy")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object")
 	flag.StringVar(&o.bailey, "bailey", "bin/bailey", "the program to measure")
 	flag.StringVar(&o.only, "only", "", "measure one part alone: latency, throughput, requests, stream, decisions, memory")

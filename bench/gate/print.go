@@ -14,7 +14,7 @@ func (w writer) line(format string, args ...any) { _, _ = fmt.Fprintf(w, format+
 
 func (r report) print(out io.Writer) {
 	w := writer{out}
-	w.line("%s\n%d rounds, contenders take turns", r.Machine, r.Rounds)
+	w.line("%s\nup to %d rounds, contenders take turns", r.Machine, r.Rounds)
 	if len(r.Latency) > 0 {
 		w.line("\n%-36s %8s %8s %8s %8s %8s", fmt.Sprintf("new connections, %d/s, TLS, ms", perSecond), "p50", "p99", "+p50", "+p99", "CPU µs")
 		for _, x := range r.Latency {

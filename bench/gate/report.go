@@ -41,6 +41,8 @@ type throughput struct {
 	Name string             `json:"name"`
 	MBs  map[string]float64 `json:"mb_per_second"`
 	CPU  map[string]float64 `json:"cpu_ms_per_gb"`
+
+	Ratio float64 `json:"bailey_over_plain"` // median of that of each round; 0: one of them is missing
 }
 
 // requests is one protocol on connections that stay, by contender.
@@ -96,6 +98,20 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
+// paired is the median of one contender's values over another's of the same
+// round: what changes on the machine from round to round has no part in it.
+// It is 0 where one lacks a round.
+func paired(a, b []float64) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var ratios []float64
+	for i := range a {
+		ratios = append(ratios, a[i]/b[i])
+	}
+	return median(ratios)
+}
+
 // percentile returns the smallest value that p percent of all are not above.
 func percentile(values []float64, p int) float64 {
 	if len(values) == 0 {
@@ -132,10 +148,14 @@ func goals(r report) []goal {
 		}
 	}
 	for _, row := range r.Throughput {
-		out = append(out, over(row.Name+": bailey / plain splice proxy", row.MBs, casePlain, 0.85)...)
+		if row.Ratio > 0 {
+			out = append(out, goal{row.Name + ": bailey / plain splice proxy", row.Ratio, 0.85, true})
+		}
 	}
 	for _, row := range r.Requests {
-		out = append(out, over("requests a second, "+row.Name+": bailey / mitmproxy", row.PerSecond, caseMitm, 10)...)
+		if mitm, bailey := row.PerSecond[caseMitm], row.PerSecond[caseBailey]; mitm > 0 && bailey > 0 {
+			out = append(out, goal{"requests a second, " + row.Name + ": bailey / mitmproxy", bailey / mitm, 10, true})
+		}
 	}
 	for _, row := range r.Streams {
 		if kind, ok := strings.CutSuffix(row.Name, ": "+caseBailey); ok {
@@ -146,15 +166,6 @@ func goals(r report) []goal {
 		out = append(out, goal{fmt.Sprintf("decisions a second on one core, %d rules", row.Rules), row.PerSecond, 200_000, true})
 	}
 	return append(out, memoryGoals(r)...)
-}
-
-// over is what we want bailey to be at least, in parts of another; nothing
-// where one of the two was not measured.
-func over(what string, by map[string]float64, other string, least float64) []goal {
-	if by[other] <= 0 || by[caseBailey] <= 0 {
-		return nil
-	}
-	return []goal{{what, by[caseBailey] / by[other], least, true}}
 }
 
 func memoryGoals(r report) []goal {

@@ -37,6 +37,24 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
+func TestPaired(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		a, b []float64
+		want float64
+	}{
+		{nil, nil, 0},
+		{[]float64{1}, nil, 0},
+		{[]float64{1, 2}, []float64{2}, 0},
+		{[]float64{9}, []float64{10}, 0.9},
+		{[]float64{10, 100, 30}, []float64{20, 100, 20}, 1},
+	} {
+		if got := paired(tc.a, tc.b); got != tc.want {
+			t.Errorf("%v over %v: %v, want %v", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
+
 func TestAdded(t *testing.T) {
 	t.Parallel()
 	got := added([]latency{{Name: caseBailey, P50: 3, P99: 9}, {Name: caseDirect, P50: 2, P99: 5}})
@@ -54,7 +72,7 @@ func TestGoals(t *testing.T) {
 	t.Parallel()
 	r := report{
 		Latency:    []latency{{Name: casePlain, AddedP50: 9}, {Name: caseBailey, AddedP50: 0.5, AddedP99: 6}},
-		Throughput: []throughput{{Name: "x", MBs: map[string]float64{casePlain: 200, caseBailey: 180}}, {Name: "y", MBs: map[string]float64{caseBailey: 180}}},
+		Throughput: []throughput{{Name: "x", Ratio: 0.9}, {Name: "y", MBs: map[string]float64{caseBailey: 180}}},
 		Requests:   []requests{{Name: "h2", PerSecond: map[string]float64{caseMitm: 100, caseBailey: 500}}},
 		Streams:    []latency{{Name: "TLS: " + caseBailey, P50: 5}, {Name: "TLS: " + caseMitm, P50: 9}},
 		Decisions:  []decisions{{Rules: 10, PerSecond: 300_000}},

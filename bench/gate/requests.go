@@ -36,7 +36,7 @@ func measureRequests(ctx context.Context, l *lab, r *report) error {
 	who := append(l.among(caseDirect), open...)
 	for _, proto := range []string{"http/1.1", "h2"} {
 		rates, cpu := map[*contender][]float64{}, map[*contender][]float64{}
-		err := l.turns(ctx, "requests, "+proto, who, l.n, func(c *contender, turn int) error {
+		err := l.turns(ctx, series{"requests, " + proto, max(1, l.n/2), 8 * time.Second}, who, func(c *contender, turn int) error {
 			before := c.cpu()
 			n, took, err := c.requests(ctx, l, proto)
 			if err == nil && turn >= 0 {

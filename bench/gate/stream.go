@@ -43,7 +43,7 @@ func measureStreams(ctx context.Context, l *lab, r *report) error {
 // streams is all turns of one kind of stream.
 func (l *lab) streams(ctx context.Context, r *report, kind stream) error {
 	ms := map[*contender][]float64{}
-	err := l.turns(ctx, "stream, "+kind.name, kind.who, l.n, func(c *contender, turn int) error {
+	err := l.turns(ctx, series{"stream, " + kind.name, l.n, 5 * time.Second}, kind.who, func(c *contender, turn int) error {
 		for range perStream {
 			took, err := c.firstEvent(l, kind.host, kind.port)
 			if err != nil {

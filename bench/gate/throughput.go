@@ -13,7 +13,7 @@ import (
 // One transfer of each kind; sealing and opening TLS costs clients and
 // upstream the most, so less of it shows as much.
 const (
-	rawBytes    = 512 << 20
+	rawBytes    = 256 << 20
 	tlsBytes    = 128 << 20
 	chunk       = 256 << 10
 	transferMax = time.Minute
@@ -87,7 +87,7 @@ func measureThroughput(ctx context.Context, l *lab, r *report) error {
 	who := l.among(caseDirect, casePlain, caseBailey)
 	for _, t := range transfers() {
 		rates, cpu := map[*contender][]float64{}, map[*contender]time.Duration{}
-		err := l.turns(ctx, "throughput, "+t.name, who, max(1, l.n/2), func(c *contender, turn int) error {
+		err := l.turns(ctx, series{"throughput, " + t.name, l.n, 7 * time.Second}, who, func(c *contender, turn int) error {
 			before := c.cpu()
 			took, err := c.transfer(l, t)
 			if err == nil && turn >= 0 {
@@ -105,6 +105,9 @@ func measureThroughput(ctx context.Context, l *lab, r *report) error {
 				row.MBs[c.name] = median(rates[c])
 				row.CPU[c.name] = milliseconds(cpu[c]) / float64(n) / (float64(t.size) / (1 << 30))
 			}
+		}
+		if plain, bailey := l.among(casePlain), l.among(caseBailey); len(plain)+len(bailey) == 2 {
+			row.Ratio = paired(rates[bailey[0]], rates[plain[0]])
 		}
 		r.Throughput = append(r.Throughput, row)
 	}
