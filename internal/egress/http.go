@@ -547,6 +547,5 @@ func (e *exchange) explain(w http.ResponseWriter, r *http.Request, no *refusal) 
 	if e.refusedHead(r) == nil {
 		what = fmt.Sprintf("%s %s (port %d)", printable(r.Method), printable(r.Host), e.f.dest.Port())
 	}
-	//nolint:gosec // text/plain, and what the client sent is quoted
 	_, _ = io.WriteString(w, explanation(verb, what, d))
 }

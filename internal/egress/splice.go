@@ -121,8 +121,9 @@ var errBroken = errors.New("the connection broke")
 // After any end but an orderly one both connections are reset.
 func (r *relay) carry(l *leg, begin func(*leg) error) error {
 	err := begin(l)
-	l.buf = nil                               // a connection may stay for hours
-	if err == nil || errors.Is(err, io.EOF) { // the end comes again
+	l.buf = nil // a connection may stay for hours
+	// The end of data comes again when it is read on.
+	if err == nil || errors.Is(err, io.EOF) {
 		err = nil
 		if !r.copy(l.dst, l.src, l.count) {
 			err = errBroken

@@ -62,15 +62,26 @@ func (r Rule) covers(o Rule) bool {
 	if o.Narrow != nil {
 		b = *o.Narrow
 	}
-	return (b.Inspect || !a.Inspect) &&
-		(len(b.Records) == 0 || len(a.Records) > 0 && coversAll(a.Records, b.Records, func(x, y string) bool { return x == y })) &&
-		coversAll(a.Methods, b.Methods, func(x, y string) bool { return x == y }) &&
-		coversAll(a.Paths, b.Paths, coversPattern) &&
-		coversAll(a.Repositories, b.Repositories, func(x, y string) bool { return x == y }) &&
-		(len(a.Repositories) == 0 || a.Push || !b.Push) &&
-		(len(a.Addresses) > 0 || len(b.Addresses) == 0) &&
-		coversAll(a.Addresses, b.Addresses, func(x, y netip.Prefix) bool { return x.Bits() <= y.Bits() && x.Contains(y.Addr()) })
+	return a.coversRequests(b) && a.coversAddresses(b) && (b.Inspect || !a.Inspect)
 }
+
+// coversRequests is covers for requests of HTTP and git.
+func (n Narrow) coversRequests(o Narrow) bool {
+	return coversAll(n.Methods, o.Methods, equal) &&
+		coversAll(n.Paths, o.Paths, coversPattern) &&
+		coversAll(n.Repositories, o.Repositories, equal) &&
+		(len(n.Repositories) == 0 || n.Push || !o.Push)
+}
+
+// coversAddresses is covers for what a name stands for: addresses, of which
+// none named are the public ones, and records, of which none named are none.
+func (n Narrow) coversAddresses(o Narrow) bool {
+	wider := func(x, y netip.Prefix) bool { return x.Bits() <= y.Bits() && x.Contains(y.Addr()) }
+	return (len(n.Addresses) > 0 || len(o.Addresses) == 0) && coversAll(n.Addresses, o.Addresses, wider) &&
+		(len(o.Records) == 0 || len(n.Records) > 0 && coversAll(n.Records, o.Records, equal))
+}
+
+func equal(a, b string) bool { return a == b }
 
 // coversAll reports whether each of b is within one of a. No a at all is any;
 // no b at all is more than any a.

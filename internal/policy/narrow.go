@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -40,25 +41,11 @@ func ParseTarget(s string, addresses []netip.Prefix) (Rule, error) {
 
 // With returns the rule made narrower, or what is wrong with how.
 func (r Rule) With(n Narrow) (Rule, error) {
-	for _, p := range n.Addresses {
-		if err := CheckAddresses(p); err != nil {
-			return Rule{}, err
-		}
-	}
-	for _, m := range n.Methods {
-		if err := CheckMethod(m); err != nil {
-			return Rule{}, err
-		}
-	}
-	for _, p := range n.Paths {
-		if err := CheckPattern(p); err != nil {
-			return Rule{}, err
-		}
-	}
-	for _, repo := range n.Repositories {
-		if err := CheckRepository(repo); err != nil {
-			return Rule{}, err
-		}
+	if err := cmp.Or(
+		first(n.Addresses, CheckAddresses), first(n.Methods, CheckMethod),
+		first(n.Paths, CheckPattern), first(n.Repositories, CheckRepository),
+	); err != nil {
+		return Rule{}, err
 	}
 	if len(n.Repositories) > 0 && len(n.Methods)+len(n.Paths) > 0 {
 		return Rule{}, bailey.NewError(bailey.Invalid, "git says which methods and paths a rule is about, and so do methods and paths", "write two entries for the host")
@@ -70,6 +57,16 @@ func (r Rule) With(n Narrow) (Rule, error) {
 		r.Narrow = &n
 	}
 	return r, nil
+}
+
+// first returns what is wrong with the first of a list that is wrong.
+func first[T any](list []T, check func(T) error) error {
+	for _, v := range list {
+		if err := check(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CheckMethod refuses what is no method of HTTP that passes here.

@@ -254,39 +254,37 @@ func (p *parser) narrow(n *yaml.Node) policy.Narrow {
 			out.Addresses = append(out.Addresses, a)
 		}
 	}
-	for _, v := range items(get(n, "methods")) {
-		if !p.wrong(v, policy.CheckMethod(v.Value)) {
-			out.Methods = append(out.Methods, v.Value)
-		}
-	}
-	for _, v := range items(get(n, "paths")) {
-		if !p.wrong(v, policy.CheckPattern(v.Value)) {
-			out.Paths = append(out.Paths, v.Value)
-		}
-	}
+	out.Methods = p.texts(get(n, "methods"), policy.CheckMethod)
+	out.Paths = p.texts(get(n, "paths"), policy.CheckPattern)
+	out.Records = p.texts(get(n, "dns"), policy.CheckRecord)
+	p.flag(get(n, "inspect"), &out.Inspect)
+
 	git := get(n, "git")
+	out.Repositories = p.texts(get(git, "repositories"), policy.CheckRepository)
+	p.flag(get(git, "write"), &out.Push)
 	for _, name := range []string{"methods", "paths"} {
 		if v := get(n, name); v != nil && git != nil {
 			p.at(v, "%s says nothing beside git, which says which requests pass; leave it out, or write another entry for the host", name)
 		}
 	}
-	for _, v := range items(get(git, "repositories")) {
-		if !p.wrong(v, policy.CheckRepository(v.Value)) {
-			out.Repositories = append(out.Repositories, v.Value)
-		}
-	}
-	if v := get(git, "write"); v != nil {
-		p.wrong(v, v.Decode(&out.Push))
-	}
-	if v := get(n, "inspect"); v != nil {
-		p.wrong(v, v.Decode(&out.Inspect))
-	}
-	for _, v := range items(get(n, "dns")) {
-		if !p.wrong(v, policy.CheckRecord(v.Value)) {
-			out.Records = append(out.Records, v.Value)
+	return out
+}
+
+// texts reads a list, and says of each item what is wrong with it.
+func (p *parser) texts(n *yaml.Node, check func(string) error) (out []string) {
+	for _, v := range items(n) {
+		if !p.wrong(v, check(v.Value)) {
+			out = append(out, v.Value)
 		}
 	}
 	return out
+}
+
+// flag reads true or false, where one is given.
+func (p *parser) flag(n *yaml.Node, out *bool) {
+	if n != nil {
+		p.wrong(n, n.Decode(out))
+	}
 }
 
 // Flags is what was given on a command line. Each list is

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it is short
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{partVariable + "=tell"}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	tell()
