@@ -31,6 +31,7 @@ type flow struct {
 	protocol string
 	host     string // normalised name; empty where the identity is dest's address
 	spoken   bool   // the connection itself said host
+	sealed   bool   // it says no host, and of those that it may be for one is to be seen inside
 	seen     asked  // the HTTP request that the event is about
 	asked    asked  // the HTTP request that is decided, where rules tell them apart
 	decision bailey.Decision
@@ -122,7 +123,7 @@ type candidate struct {
 // lets it be reached at this port; else the address itself. It may be for any of those hosts, so one that a
 // deny rule names ends the search.
 func (f *flow) identify(byPin bool) bool {
-	f.spoken = false
+	f.spoken, f.sealed = false, false
 	var names []string
 	switch {
 	case !byPin:
@@ -135,6 +136,7 @@ func (f *flow) identify(byPin bool) bool {
 	for _, name := range append(names, "") { // no name: the address itself
 		f.host = name
 		f.decide()
+		f.sealed = f.sealed || f.p.rules.Opens(f.request())
 		list = append(list, candidate{name, f.decision})
 		if f.decision.Verdict == bailey.Deny && f.decision.Rule != "" {
 			return false

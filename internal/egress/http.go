@@ -43,8 +43,9 @@ type exchange struct {
 	first string // normalised host of the first request that passed, "" before it
 	began bailey.Decision
 
-	byRequest bool  // rules tell the host's requests apart: each is decided
-	opening   asked // the first request that passed
+	webSocket string // key of the upgrade that the request under way asks for, after which the guard is blind; "" for none
+	byRequest bool   // rules tell the host's requests apart: each is decided
+	opening   asked  // the first request that passed
 
 	// HTTP/2 asks several things at once. Whoever decides holds mu: the flow
 	// and all of the above are changed under it alone.
@@ -95,7 +96,7 @@ func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Trans
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       webIdle,
 		MaxHeaderBytes:    maxHead,
-		HTTP2:             limitsOfHTTP2(),
+		HTTP2:             limitsOfHTTP2(maxStreamUpload, maxConnUpload),
 		ErrorLog:          quiet,
 		// OPTIONS * is the host's to answer.
 		DisableGeneralOptionsHandler: true,
@@ -161,12 +162,24 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // there is nobody to answer
 	}
 	defer e.leave()
+	if e.guard == nil {
+		if no := e.crowded(r); no != nil {
+			e.explain(w, r, no)
+			return
+		}
+		defer func() { <-e.f.p.asked }()
+	}
 	if no := e.judge(r); no != nil {
 		e.explain(w, r, no)
 		return
 	}
-	if _, ok := webSocketKey(r.Method, r.Proto, r.Header); !ok {
+	key, ok := webSocketKey(r.Method, r.Proto, r.Header)
+	if !ok {
+		key = ""
 		r.Header.Del("Upgrade") // h2c and the rest: the server may answer as if it were not there
+	}
+	if e.guard != nil { // in whose connection one request follows the other; over HTTP/2 none is an upgrade
+		e.webSocket = key
 	}
 	// A host may answer while it reads: else net/http would want the whole body
 	// before the first byte of an answer goes out.
@@ -186,17 +199,21 @@ type refusal struct {
 func (e *exchange) judge(r *http.Request) *refusal {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.f.decision
+	f := e.f
+	before, host, asked, refused := f.decision, f.host, f.asked, f.refused
 	status := e.verdict(r)
 	if status == 0 {
-		e.f.seen = e.opening // the event is of the connection
+		f.seen = e.opening // the event is of the connection
 		return nil
 	}
-	no := &refusal{status, e.f.decision}
+	no := &refusal{status, f.decision}
 	if e.guard == nil {
-		e.f.recordRequest(true)
+		f.recordRequest(true)
+		// What a refused request says of its host is for the record alone: the
+		// next one is decided for the host of the connection.
+		f.host, f.asked, f.refused = host, asked, refused
 		if e.first != "" {
-			e.f.decision, e.f.seen = before, e.opening
+			f.decision, f.seen = before, e.opening
 		}
 	}
 	return no
@@ -375,9 +392,9 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.Host = host
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
-	if e.byRequest { // some servers let these change what was judged
-		maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool { return isOverride(name) })
-	}
+	maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool {
+		return namesHost(name) || e.byRequest && isOverride(name) // some servers let these change what was judged
+	})
 	for _, name := range []string{"Trailer", "Http2-Settings", "Host"} {
 		pr.Out.Header.Del(name)
 	}
@@ -422,11 +439,34 @@ func setTarget(out *url.URL, in *http.Request) {
 	out.Opaque = path
 }
 
+// asVariable is how a server sees the name of a field that hands fields on as
+// variables (RFC 3875 §4.1.18), but for case: some put a line below in the place
+// of whatever is neither letter nor digit.
+func asVariable(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		}
+		return '-'
+	}, name)
+}
+
+// namesHost reports whether a field is one by which proxies tell servers the
+// host that was asked for.
+func namesHost(name string) bool {
+	switch asVariable(name) {
+	case "forwarded", "x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override":
+		return true
+	}
+	return false
+}
+
 // isOverride reports whether a field asks to take the request for another one.
-// What is written with a line below is the same field for a server that hands
-// fields on as variables (RFC 3875 §4.1.18).
 func isOverride(name string) bool {
-	switch strings.ToLower(strings.ReplaceAll(name, "_", "-")) {
+	switch asVariable(name) {
 	case "x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method",
 		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix":
 		return true
@@ -458,13 +498,12 @@ func (e *exchange) checkResponse(res *http.Response) error {
 	if e.guard != nil {
 		e.guard.begun.Store(true)
 	}
-	key, asked := webSocketKey(res.Request.Method, "HTTP/1.1", res.Request.Header)
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
-		if !asked || res.Header.Get("Sec-Websocket-Accept") != webSocketAccept(key) {
+		if e.webSocket == "" || res.Header.Get("Sec-Websocket-Accept") != webSocketAccept(e.webSocket) {
 			return errors.New("the host switched protocols without a WebSocket handshake")
 		}
-	case asked, e.f.forward: // the next request may be for another host: it gets a connection, and an identity, of its own
+	case e.webSocket != "", e.f.forward: // the next request may be for another host: it gets a connection, and an identity, of its own
 		res.Header.Set("Connection", "close")
 	}
 	res.Header.Del("Alt-Svc") // HTTP/3 and other ports are not reachable

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -35,19 +36,43 @@ const (
 	maxStreams      = 64
 	maxUpConns      = 16        // to a host that speaks HTTP/1.1, for the streams of one connection
 	maxFrame        = 64 << 10  // bytes
-	maxStreamBuffer = 512 << 10 // bytes
-	maxConnBuffer   = 1 << 20   // bytes, of all streams in one direction
+	maxStreamBuffer = 512 << 10 // bytes of an answer
+	maxConnBuffer   = 1 << 20   // bytes of all answers
+	maxStreamUpload = 128 << 10 // bytes of a request's body: the sandbox is near, so little waits
+	maxConnUpload   = 256 << 10 // bytes of all bodies
 )
 
-// limitsOfHTTP2 bounds both sides. CONTINUATION, PING, SETTINGS and reset
-// floods are bounded by net/http itself (CVE-2023-44487, CVE-2023-45288).
-func limitsOfHTTP2() *http.HTTP2Config {
+// limitsOfHTTP2 bounds one side, by what may wait of a stream and of all. It is
+// the sandbox's for uploads. CONTINUATION, PING, SETTINGS and reset floods are
+// bounded by net/http itself (CVE-2023-44487, CVE-2023-45288).
+func limitsOfHTTP2(stream, all int) *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams:          maxStreams,
 		MaxReadFrameSize:              maxFrame,
-		MaxReceiveBufferPerStream:     maxStreamBuffer,
-		MaxReceiveBufferPerConnection: maxConnBuffer,
+		MaxReceiveBufferPerStream:     stream,
+		MaxReceiveBufferPerConnection: all,
 	}
+}
+
+// crowded takes a request of HTTP/2 in and returns nil, which its end has to give back; or
+// says that the sandbox asks too many things at once. It waits for nothing, as
+// a request that waits holds its head, which may be long.
+func (e *exchange) crowded(r *http.Request) *refusal {
+	f := e.f
+	select {
+	case f.p.asked <- struct{}{}:
+		return nil
+	default:
+	}
+	// The flow itself is another request's while that is decided.
+	alone := &flow{p: f.p, dest: f.dest, protocol: f.protocol, seen: askedOf(r)}
+	alone.number, alone.began = f.number, f.began
+	if _, err := netip.ParseAddr(e.open.host); err != nil {
+		alone.host = e.open.host
+	}
+	alone.refuse(policy.ReasonTooMany, fmt.Sprintf("the sandbox asks for %d things at once by HTTP/2 already; wait for some of them", cap(f.p.asked)))
+	alone.record()
+	return &refusal{http.StatusServiceUnavailable, alone.decision}
 }
 
 // opened is TLS that ends here: to the sandbox this process is the host.
@@ -239,7 +264,7 @@ func (e *exchange) secureTransport() *http.Transport {
 	}
 	t.TLSHandshakeTimeout = handshakeTimeout
 	t.ForceAttemptHTTP2 = true
-	t.HTTP2 = limitsOfHTTP2()
+	t.HTTP2 = limitsOfHTTP2(maxStreamBuffer, maxConnBuffer)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = maxUpConns, maxUpConns, maxUpConns
 	return t
 }

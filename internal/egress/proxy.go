@@ -65,6 +65,7 @@ const (
 	idleTimeout   = 30 * time.Minute       // without a byte in either direction
 	maxConns      = 512                    // at once
 	maxUps        = 2 * maxConns           // to hosts whose TLS is opened, at once
+	maxAsked      = maxConns               // requests at once of all connections of HTTP/2, each of which holds its head
 	maxTickets    = 64                     // TLS sessions of such hosts that are kept
 	maxDials      = 4                      // addresses of one name
 	maxDenied     = 256                    // denied names that are resolved for a connection without one
@@ -81,6 +82,7 @@ type Proxy struct {
 
 	buffers buffers
 	ups     chan struct{}          // connections to hosts whose TLS is opened
+	asked   chan struct{}          // requests of HTTP/2
 	tickets tls.ClientSessionCache // of such hosts
 }
 
@@ -88,7 +90,7 @@ type Proxy struct {
 func New(cfg Config) *Proxy {
 	return &Proxy{
 		cfg: cfg, rules: policy.NewIndex(cfg.Policy), slots: make(chan struct{}, maxConns),
-		ups: make(chan struct{}, maxUps), tickets: tls.NewLRUClientSessionCache(maxTickets),
+		ups: make(chan struct{}, maxUps), asked: make(chan struct{}, maxAsked), tickets: tls.NewLRUClientSessionCache(maxTickets),
 	}
 }
 

@@ -13,6 +13,10 @@ import (
 // is a name that our DNS gave the address, or the address.
 func (f *flow) serveRaw(ctx context.Context) {
 	if f.identify(!f.webPort()) {
+		if f.sealed {
+			f.refuse(policy.ReasonSealed, fmt.Sprintf("the rules want to see inside what goes to port %d there, and the connection speaks neither TLS nor HTTP", f.dest.Port()))
+			return
+		}
 		s := &requestScreen{}
 		if bad := refused(s.judge(f.head)); bad != nil {
 			f.refuse(bad.reason, bad.detail)
@@ -37,6 +41,10 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 		return false
 	}
 	if !f.identify(true) {
+		return false
+	}
+	if f.sealed {
+		f.refuse(policy.ReasonSilent, fmt.Sprintf("nothing was said on port %d for %s, and rules want to see what is", f.dest.Port(), sniffTimeout))
 		return false
 	}
 	up := f.dial(ctx)

@@ -61,9 +61,10 @@ func (f *flow) sniff() kind {
 // stands the server is given the word, and elsewhere nothing is to be hoped
 // for, as a client that has a name to say got the address from our DNS. Only
 // on the ports of the web, where browsers connect before they know what to
-// ask, and where only TLS and HTTP name a host, is there time.
+// ask, and where only TLS and HTTP name a host, is there time, and where rules
+// want to see inside, so that no other protocol passes.
 func (f *flow) patience() time.Duration {
-	if f.webPort() {
+	if f.webPort() || f.identify(true) && f.sealed || f.decision.Reason == policy.ReasonSealed {
 		return sniffTimeout
 	}
 	return silenceWait

@@ -330,6 +330,20 @@ func TestHTTP_WebSocket(t *testing.T) {
 	if _, err := r.ReadByte(); err == nil {
 		t.Error("bytes after an upgrade that did not happen were answered")
 	}
+	// Nor if it did not happen since a field of the handshake was taken off, as
+	// Connection asks for (RFC 9110 §7.6.1).
+	for _, field := range []string{"Sec-WebSocket-Key", "Sec-WebSocket-Version", "Sec-WebSocket-Key, Sec-WebSocket-Version"} {
+		c := l.dial("tcp4", evil+":80")
+		r := bufio.NewReader(c)
+		_, _ = fmt.Fprintf(c, "GET /x HTTP/1.1\r\nHost: allow.test\r\nConnection: Upgrade, %s\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", field, key)
+		if res, body := response(t, r, "GET"); res.StatusCode != 200 || !res.Close {
+			t.Errorf("A149 without %s: %v %q", field, res, body)
+		}
+		_, _ = io.WriteString(c, "POST /unframed HTTP/1.1\nHost: allow.test\nContent-Length: 3\nTransfer-Encoding: chunked\n\n0\n\n")
+		if _, err := r.ReadByte(); err == nil {
+			t.Errorf("without %s: bytes after an upgrade that did not happen were answered", field)
+		}
+	}
 	_, r = shake("/fakews", "websocket", key)
 	if res, body := response(t, r, "GET"); res.StatusCode != 502 {
 		t.Errorf("A149 wrong accept: %v %q", res, body)
@@ -341,7 +355,7 @@ func TestHTTP_WebSocket(t *testing.T) {
 		}
 	}
 	for _, got := range l.requests() {
-		if strings.Contains(got, "evil") {
+		if strings.Contains(got, "evil") || strings.Contains(got, "unframed") {
 			t.Errorf("reached: %s", got)
 		}
 	}

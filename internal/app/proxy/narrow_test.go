@@ -109,7 +109,7 @@ func TestHTTP_OverridesAreTakenOff(t *testing.T) {
 		narrowed(t, "allow.test", policy.Narrow{Methods: []string{"GET"}}), {Host: "other.test"},
 	}})
 	for host, want := range map[string]bool{"allow.test": false, "other.test": true} {
-		got, _ := l.say(evil+":80", "GET /headers HTTP/1.1\r\nHost: "+host+"\r\nX-HTTP-Method-Override: DELETE\r\nX-Rewrite-Url: /x\r\nX_Method_Override: DELETE\r\nX-Original-Uri: /Rewrite\r\nX-Forwarded-Uri: /Rewrite\r\nX-Forwarded-Prefix: /Rewrite\r\nX-Forwarded-Method: DELETE\r\nConnection: close\r\n\r\n")
+		got, _ := l.say(evil+":80", "GET /headers HTTP/1.1\r\nHost: "+host+"\r\nX-HTTP-Method-Override: DELETE\r\nX-Rewrite-Url: /x\r\nX_Method_Override: DELETE\r\nX.HTTP.Method: DELETE\r\nX-Original-Uri: /Rewrite\r\nX-Forwarded-Uri: /Rewrite\r\nX-Forwarded-Prefix: /Rewrite\r\nX-Forwarded-Method: DELETE\r\nConnection: close\r\n\r\n")
 		if !strings.Contains(got, "200 OK") || strings.Contains(got, "DELETE") != want || strings.Contains(got, "Rewrite") != want {
 			t.Errorf("%s: %q", host, got)
 		}

@@ -19,9 +19,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	mdns "github.com/miekg/dns"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
@@ -307,7 +309,7 @@ func TestOpened_KeepAlive(t *testing.T) {
 func TestOpened_Rebuilt(t *testing.T) {
 	t.Parallel()
 	l := openLab(t)
-	got := l.sayTLS("allow.test", 443, "GET /headers?a=1;b=%zz HTTP/1.1\r\nHost: allow.test\r\nUser-Agent: mine\r\nAuthorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil.test\r\nForwarded: host=evil.test\r\n"+
+	got := l.sayTLS("allow.test", 443, "GET /headers?a=1;b=%zz HTTP/1.1\r\nHost: allow.test\r\nUser-Agent: mine\r\nAuthorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil.test\r\nForwarded: host=evil.test\r\nX_Forwarded_Host: evil.test\r\nX-Host: evil.test\r\nx.original_host: evil.test\r\n"+
 		"Connection: close, X-Hop\r\nX-Hop: 1\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nTE: trailers\r\nProxy-Authorization: x\r\n\r\n")
 	_, body, _ := strings.Cut(got, "\r\n\r\n")
 	if !strings.Contains(body, `"Authorization":["Bearer x"]`) || !strings.Contains(body, `"User-Agent":["mine"]`) {
@@ -540,7 +542,12 @@ func (l *lab) rawHTTP2(fields []string) (status, reason string) {
 	l.t.Helper()
 	c, f := l.framer()
 	defer func() { _ = c.Close() }()
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: encode(fields), EndHeaders: true, EndStream: true})
+	return askRaw(f, 1, fields)
+}
+
+// askRaw is rawHTTP2 in a connection that there is.
+func askRaw(f *http2.Framer, stream uint32, fields []string) (status, reason string) {
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: encode(fields), EndHeaders: true, EndStream: true})
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
@@ -773,4 +780,165 @@ func selfSigned(t *testing.T, until time.Time) tls.Certificate {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// A032: what a refused request of HTTP/2 says of its host decides nothing about those
+// that follow it, and is not in the record of the connection. As long as what is
+// kept of a name for the record, it ends where that still is one.
+func TestOpened_RefusedHostIsForgotten(t *testing.T) {
+	t.Parallel()
+	label := strings.Repeat("a", 55)
+	free := label + "." + label + ".free.wild.test" // another one, all of which is allowed
+	free = strings.Repeat("b", 128-len(free)) + free
+	ask := func(f *http2.Framer, stream uint32, host, path string) string {
+		status, reason := askRaw(f, stream, []string{":method", "GET", ":scheme", "https", ":authority", host, ":path", path})
+		return status + " " + reason
+	}
+	for what, p := range map[string]policy.Policy{
+		"allow": {Mode: bailey.NetAllow, Allow: []policy.Rule{
+			narrowed(t, "allow.test", policy.Narrow{Paths: []string{"/v1/*"}}), {Host: "free.wild.test", Wildcard: true},
+		}},
+		"open": {Mode: bailey.NetOpen, Deny: []policy.Rule{narrowed(t, "allow.test", policy.Narrow{Paths: []string{"/secret/*"}})}},
+	} {
+		l := newLab(t, p)
+		l.zone[free] = []string{second}
+		for _, first := range []bool{true, false} { // that it is the connection's first request
+			c, f := l.framer()
+			if !first {
+				if got := ask(f, 1, "allow.test", "/v1/good"); got != "200 " {
+					t.Errorf("%s, the twin: %s", what, got)
+				}
+			}
+			for i, host := range []string{free + "..", free + ".:99", "allow.test:8443"} {
+				stream := uint32(4*i + 3)
+				if got := ask(f, stream, host, "/v1/x"); !strings.HasPrefix(got, "400 ") {
+					t.Errorf("%s, %s: %s", what, host, got)
+				}
+				if got := ask(f, stream+2, "allow.test", "/secret/x"); !strings.HasPrefix(got, "403 ") {
+					t.Errorf("%s, after %s: %s", what, host, got)
+				}
+			}
+			if got := ask(f, 99, "allow.test", "/v1/good"); got != "200 " {
+				t.Errorf("%s, the twin: %s", what, got)
+			}
+			_ = c.Close()
+		}
+		for _, got := range l.requests() {
+			if got != allowed+":443 GET allow.test /v1/good" {
+				t.Errorf("%s, passed on: %s", what, got)
+			}
+		}
+		l.untouched(second)
+		l.await("the two connections, and a second request", func() bool {
+			n := 0
+			for _, ev := range l.events {
+				if ev.Verdict == "allow" && ev.Protocol == "tls" {
+					n++
+					if ev.Host != "allow.test" || ev.Address != allowed {
+						t.Errorf("%s: the record of a connection: %+v", what, ev)
+					}
+				}
+			}
+			return n == 3
+		})
+	}
+}
+
+// A105: where rules want to see inside, another protocol is no way around that, on
+// whichever port: a server may take for TLS what is not read as such here (a
+// ClientHello in the form of SSL 2). A client of TLS may be slow.
+func TestOpened_NoOtherProtocol(t *testing.T) {
+	t.Parallel()
+	p := inspected(t)
+	p.Allow = append(p.Allow, narrowed(t, "allow.test:7", policy.Narrow{Inspect: true}), narrowed(t, "allow.test:22", policy.Narrow{Inspect: true}),
+		narrowed(t, second+":7", policy.Narrow{Inspect: true}), policy.Rule{Host: "other.test", Port: 7}, policy.Rule{Host: "denied.test", Port: 22})
+	l := newLab(t, p)
+	l.zone["other.test"] = []string{evil}
+	l.webAs(l.world, allowed+":9443", l.ca.ServerConfig("h2", "http/1.1"))
+	for _, name := range []string{"allow.test", "other.test", "denied.test"} {
+		l.lookup("udp", "11.0.0.53:53", name, mdns.TypeA) // which a connection without a name goes by
+	}
+	const hello = "\x80\x2e\x01\x03\x03\x00\x15\x00\x00\x00\x10"
+	for _, addr := range []string{allowed + ":7", allowed + ":9443", second + ":7", allowed + ":22"} {
+		if got, err := l.say(addr, hello); !isReset(err) {
+			t.Errorf("%s: %q, %v", addr, got, err)
+		}
+	}
+	l.denied(policy.ReasonSealed)
+	if b, err := io.ReadAll(l.dial("tcp4", allowed+":22")); !isReset(err) {
+		t.Errorf("a server that speaks first: %q, %v", b, err)
+	}
+	l.denied(policy.ReasonSilent)
+	l.untouched(allowed)
+	c := l.dial("tcp4", evil+":7")
+	_, _ = io.WriteString(c, hello)
+	if b := make([]byte, len(hello)); func() bool { _, err := io.ReadFull(c, b); return err != nil || string(b) != hello }() {
+		t.Errorf("the twin: %q", b)
+	}
+	slow := l.dial("tcp4", allowed+":9443")
+	time.Sleep(700 * time.Millisecond)
+	s := tls.Client(slow, &tls.Config{ServerName: "allow.test", RootCAs: l.trusted})
+	if err := s.Handshake(); err != nil || !l.isOpened(s) {
+		t.Errorf("a slow client: %v", err)
+	}
+}
+
+// A172: what requests of HTTP/2 hold of memory is bounded for the sandbox, not for
+// each connection alone.
+func TestOpened_RequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := openLab(t)
+	const conns, each = 24, 64
+	fields := []string{":method", "POST", ":scheme", "https", ":authority", "allow.test", ":path", "/stream"}
+	head := encode(append(fields, manyLongFields()...))
+	var mu sync.Mutex
+	refused := 0
+	for range conns {
+		_, f := l.framer()
+		go func() {
+			for {
+				frame, err := f.ReadFrame()
+				if err != nil {
+					return
+				}
+				if h, ok := frame.(*http2.MetaHeadersFrame); ok && h.PseudoValue("status") == "503" {
+					mu.Lock()
+					refused++
+					mu.Unlock()
+				}
+			}
+		}()
+		for i := range uint32(each) {
+			const most = 16 << 10
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: head[:most]})
+			for rest := head[most:]; len(rest) > 0; {
+				n := min(most, len(rest))
+				_ = f.WriteContinuation(2*i+1, n == len(rest), rest[:n])
+				rest = rest[n:]
+			}
+		}
+	}
+	l.denied(policy.ReasonTooMany)
+	deadline := time.Now().Add(time.Minute)
+	for enough := false; !enough && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		mu.Lock()
+		enough = refused >= conns*each-512-16 // those that pass are few
+		mu.Unlock()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if refused < conns*each-512-16 {
+		t.Errorf("%d of %d requests at once are refused", refused, conns*each)
+	}
+	if got := l.sayTLS("allow.test", 443, "GET /x HTTP/1.1\r\nHost: allow.test\r\nConnection: close\r\n\r\n"); !strings.Contains(got, "200 OK") {
+		t.Errorf("the twin, by HTTP/1.1: %q", got)
+	}
+}
+
+func manyLongFields() []string {
+	var out []string
+	for i := range 15 {
+		out = append(out, fmt.Sprintf("x-%d", i), strings.Repeat("\x7e", 3900)+fmt.Sprint(i))
+	}
+	return out
 }
