@@ -13,6 +13,9 @@ const (
 	EventLimitReached    EventType = "limit.reached"
 	EventNetDecision     EventType = "net.decision"
 	EventNetOpen         EventType = "net.open"      // an allowed connection that goes on; its net.decision comes at its end
+	EventNetAsk          EventType = "net.ask"       // a host waits for a person's answer
+	EventNetAnswered     EventType = "net.answered"  // it was given, or nobody gave one in time
+	EventNetPolicy       EventType = "net.policy"    // the rules were changed under the sandbox
 	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
 	EventFileReverted    EventType = "file.reverted" // the host's was set right after the run
 	EventFileOpen        EventType = "file.open"     // it was not set right, or not looked at

@@ -302,8 +302,8 @@ func TestEGR11_DecisionsAreEvents(t *testing.T) {
 	})
 }
 
-// TestEGR12_AStoppedSandboxHasNoConnection holds the part that this version
-// has: a policy does not change during a run.
+// TestEGR12_AStoppedSandboxHasNoConnection holds the part about the end of a
+// run.
 func TestEGR12_AStoppedSandboxHasNoConnection(t *testing.T) {
 	t.Attr("claim", "EGR-12")
 	t.Parallel()

@@ -161,8 +161,6 @@ func TestEGR14_RulesAboutRequests(t *testing.T) {
 		}
 		userPolicy(t, y, "net:\n  allow: [allow.test]\n") // twin: without the rule each is passed on
 		attack(t, y, []attempt{get("another path", "/v2/models", reaches(helloAllowed)), send("another method", "POST", "/v1/models", reaches(helloAllowed)), get("dots", "/v1/../v2", works)})
-		userPolicy(t, y, "net:\n  allow: [allow.test]\n  ask: true\n")
-		doesNotStart(t, y, "this version cannot ask")
 	})
 }
 

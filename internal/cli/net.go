@@ -2,6 +2,9 @@ package cli
 
 // netCommand is the group of commands about the decisions of the network.
 type netCommand struct {
-	Log netLogCommand `cmd:"" help:"Print what the network of your sandboxes decided."`
-	Why netWhyCommand `cmd:"" help:"Say what would be decided about a host, and what would allow it."`
+	Log     netLogCommand     `cmd:"" help:"Print what the network of your sandboxes decided."`
+	Pending netPendingCommand `cmd:"" help:"List the hosts that wait for your answer."`
+	Allow   netAllowCommand   `cmd:"" help:"Let a host through in a running sandbox."`
+	Deny    netDenyCommand    `cmd:"" help:"Refuse a host in a running sandbox, and cut what is open to it."`
+	Why     netWhyCommand     `cmd:"" help:"Say what would be decided about a host, and what would allow it."`
 }

@@ -17,6 +17,7 @@ type runCommand struct {
 
 	Preset      []string `placeholder:"NAME" sep:"none" help:"Let the sandbox reach the hosts of a preset (bailey policy presets). Repeatable." group:"Network"`
 	HostService []string `placeholder:"PORT" sep:"none" help:"Let the sandbox reach the service at this port of this machine's loopback, as host.bailey.internal:PORT. Repeatable." group:"Network"`
+	Ask         bool     `help:"Ask about a host that no rule names, in place of refusing it: its connections wait up to 30 seconds for your answer (bailey net pending)." group:"Network"`
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
 	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
@@ -82,7 +83,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

@@ -36,17 +36,21 @@ const (
 	Exec   Op = "exec"   // after an empty answer the connection carries a session
 	Events Op = "events" // after an empty answer the connection carries records of decisions, one a line
 	Why    Op = "why"    // a Question is answered with one Answer
+	Net    Op = "net"    // a NetRequest is answered with one NetAnswer
 )
 
 type request struct {
-	Op       Op        `json:"op"`
-	Question *Question `json:"question,omitempty"` // of Why
+	Op       Op          `json:"op"`
+	Question *Question   `json:"question,omitempty"` // of Why
+	Net      *NetRequest `json:"net,omitempty"`      // of Net
 }
 
 type answer struct {
-	Info   *Info   `json:"info,omitempty"`
-	Answer *Answer `json:"answer,omitempty"`
-	Error  string  `json:"error,omitempty"`
+	Info   *Info      `json:"info,omitempty"`
+	Answer *Answer    `json:"answer,omitempty"`
+	Net    *NetAnswer `json:"net,omitempty"`
+	Error  string     `json:"error,omitempty"`
+	Hint   string     `json:"hint,omitempty"` // to the error
 }
 
 // Question asks what would be decided about a connection: to a name, or to an
@@ -93,9 +97,15 @@ const NotAnswering = "not answering"
 type Handler interface {
 	Info() Info
 	Stop()
-	Exec(conn net.Conn)   // returns when the connection is done with
-	Events(conn net.Conn) // likewise
+	Exec(conn net.Conn) // returns when the connection is done with
+	Network
+}
+
+// Network is the part of a Handler that is about the network.
+type Network interface {
+	Events(conn net.Conn) // returns when the connection is done with
 	Why(q Question) Answer
+	Net(r NetRequest) (NetAnswer, error)
 }
 
 // Server answers for one sandbox.
@@ -192,6 +202,8 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 		}
 		a := h.Why(*req.Question)
 		_ = reply(c, answer{Answer: &a})
+	case Net:
+		_ = reply(c, answerNet(h, req.Net))
 	default:
 		_ = reply(c, answer{Error: fmt.Sprintf("unknown operation %q", req.Op)})
 	}
@@ -291,7 +303,7 @@ func put(ctx context.Context, dir, name string, r request) (answer, net.Conn, er
 		return answer{}, nil, bailey.WrapError(bailey.Unavailable, fmt.Sprintf("sandbox %q cannot be reached", name), err, "")
 	}
 	pid, _ := peer.PID(c) // or 0
-	a, err := ask(c, r)
+	a, err := ask(c, r, r.patience())
 	if err != nil || r.Op != Exec && r.Op != Events {
 		err = errors.Join(err, c.Close())
 		c = nil
@@ -322,7 +334,7 @@ func notRunning(name string) error {
 	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
 }
 
-func ask(c *net.UnixConn, r request) (answer, error) {
+func ask(c *net.UnixConn, r request, patience time.Duration) (answer, error) {
 	var a answer
 	if uid, err := peer.UID(c); err != nil || (uid != os.Getuid() && uid != 0 && os.Getuid() != 0) {
 		return a, errors.New("the socket belongs to somebody else")
@@ -334,7 +346,7 @@ func ask(c *net.UnixConn, r request) (answer, error) {
 	if _, err := c.Write(append(b, '\n')); err != nil {
 		return a, err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(answerAfter)); err != nil { //nolint:forbidigo // of the kernel's
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil { //nolint:forbidigo // of the kernel's
 		return a, err
 	}
 	line, err := readLine(c)
@@ -343,6 +355,9 @@ func ask(c *net.UnixConn, r request) (answer, error) {
 	}
 	if err := json.Unmarshal(line, &a); err != nil {
 		return a, err
+	}
+	if a.Error != "" && a.Hint != "" {
+		return a, bailey.NewError(bailey.Invalid, a.Error, a.Hint)
 	}
 	if a.Error != "" {
 		return a, errors.New(a.Error)

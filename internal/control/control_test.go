@@ -29,6 +29,13 @@ type holder struct {
 func (h *holder) Info() control.Info { return h.info }
 
 // Stop is counted.
+func (h *holder) Net(r control.NetRequest) (control.NetAnswer, error) {
+	if r.Do == control.NetPending {
+		return control.NetAnswer{Pending: []control.Pending{{Host: "evil.test", Port: 443}}}, nil
+	}
+	return control.NetAnswer{}, bailey.NewError(bailey.Invalid, "no such order", "try another")
+}
+
 func (h *holder) Stop() { h.stops <- struct{}{} }
 
 // Exec says what it is told.

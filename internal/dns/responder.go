@@ -32,7 +32,7 @@ type Recorder interface {
 // Config is what a Responder needs; every field.
 type Config struct {
 	Sandbox  bailey.SandboxID
-	Policy   policy.Policy
+	Policy   policy.Policy // at the start; Adopt changes it
 	Resolver Resolver
 	Recorder Recorder
 	Pins     *Pins
@@ -42,7 +42,7 @@ type Config struct {
 // Responder answers the questions of one sandbox.
 type Responder struct {
 	cfg     Config
-	rules   *policy.Index
+	rules   *policy.Live
 	rate    bucket
 	repeats repeats
 	slots   chan struct{} // questions being answered
@@ -60,12 +60,16 @@ const (
 func New(cfg Config) *Responder {
 	return &Responder{
 		cfg:     cfg,
-		rules:   policy.NewIndex(cfg.Policy),
+		rules:   policy.NewLive(cfg.Policy),
 		rate:    bucket{perSecond: questionRate, burst: questionPeak},
 		repeats: repeats{},
 		slots:   make(chan struct{}, maxQuestions),
 	}
 }
+
+// Adopt puts a policy, a valid one, in place of the one before. What was
+// answered by that one is no permission, and is decided when it is used.
+func (r *Responder) Adopt(p policy.Policy) { r.rules.Adopt(p) }
 
 // answer returns the bytes to send back for a packet, or nil for none. stream:
 // it came by TCP.
@@ -77,8 +81,9 @@ func (r *Responder) answer(ctx context.Context, packet []byte, stream bool) []by
 	if q.msg == nil {
 		return refusal
 	}
-	if host, ok := r.rules.ServiceOf(q.name); ok {
-		return r.answerService(ctx, q, host)
+	rules := r.rules.Now()
+	if host, ok := rules.ServiceOf(q.name); ok {
+		return r.answerService(ctx, rules, q, host)
 	}
 	name, err := policy.NormalizeName(q.name)
 	if err != nil {
@@ -87,27 +92,30 @@ func (r *Responder) answer(ctx context.Context, packet []byte, stream bool) []by
 	if policy.IsLocalhost(name) {
 		return q.localhost() // RFC 6761 §6.3: the sandbox's own loopback
 	}
-	d := r.rules.Decide(question(name))
+	d := rules.Decide(question(name))
+	if d.Verdict == bailey.Ask {
+		return r.answerStandIn(q, name, d)
+	}
 	if d.Verdict != bailey.Allow {
 		r.record(name, d)
 		return q.reply(dns.RcodeNameError)
 	}
 	switch {
-	case q.kind == dns.TypeTXT && r.rules.ServesTXT(name):
+	case q.kind == dns.TypeTXT && rules.ServesTXT(name):
 		texts, err := r.cfg.Resolver.LookupTXT(ctx, name)
 		return r.answerRecords(q, name, d, q.textRecords(texts), err)
 	case q.kind != dns.TypeA:
 		return q.reply(dns.RcodeSuccess)
-	case r.rules.StandsIn(name):
+	case rules.StandsIn(name):
 		r.record(name, d)
 		return q.reply(dns.RcodeSuccess, q.records([]netip.Addr{r.cfg.Pins.standIns.of(name)})...)
 	}
-	return r.resolve(ctx, q, name, d)
+	return r.resolve(ctx, rules, q, name, d)
 }
 
 // answerService answers about a service that a rule names of a host.
-func (r *Responder) answerService(ctx context.Context, q query, host string) []byte {
-	d := r.rules.Decide(question(host))
+func (r *Responder) answerService(ctx context.Context, rules *policy.Index, q query, host string) []byte {
+	d := rules.Decide(question(host))
 	name := strings.ToLower(strings.TrimSuffix(q.name, "."))
 	switch {
 	case d.Verdict != bailey.Allow:
@@ -146,7 +154,7 @@ func (r *Responder) lookup(ctx context.Context, name string) ([]netip.Addr, erro
 	return r.cfg.Resolver.Lookup(ctx, name)
 }
 
-func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.Decision) []byte {
+func (r *Responder) resolve(ctx context.Context, rules *policy.Index, q query, name string, d bailey.Decision) []byte {
 	addrs, err := r.lookup(ctx, name)
 	if err != nil {
 		rcode := dns.RcodeServerFailure
@@ -157,7 +165,7 @@ func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.
 		return q.reply(rcode)
 	}
 	for _, a := range addrs { // one bad address spoils the answer
-		if bad := r.rules.DecideAddr(question(name), d, a); bad.Verdict != bailey.Allow {
+		if bad := rules.DecideAddr(question(name), d, a); bad.Verdict != bailey.Allow {
 			bad.Detail = fmt.Sprintf("%s resolves to %s: %s", name, a, bad.Detail)
 			r.recordAt(name, bad, a.String())
 			return q.reply(dns.RcodeNameError)
@@ -167,6 +175,18 @@ func (r *Responder) resolve(ctx context.Context, q query, name string, d bailey.
 	r.cfg.Pins.Add(name, addrs, r.cfg.Now())
 	r.record(name, d)
 	return q.reply(dns.RcodeSuccess, q.records(addrs)...)
+}
+
+// answerStandIn answers for a name that a person is to be asked about. The
+// question stays here: it could itself carry something out. An address that
+// stands for the name brings the connection to the proxy, where the person is
+// asked about the port as well, and the name is resolved once they agreed.
+func (r *Responder) answerStandIn(q query, name string, d bailey.Decision) []byte {
+	if q.kind != dns.TypeA {
+		return q.reply(dns.RcodeSuccess)
+	}
+	r.record(name, d)
+	return q.reply(dns.RcodeSuccess, q.records([]netip.Addr{r.cfg.Pins.standIns.of(name)})...)
 }
 
 // refuseName answers a name that is no host name. Underscores are the usual

@@ -20,8 +20,9 @@
 // comes through the tunnel is judged by the same stages.
 //
 // A denied HTTP request is answered 403 with the reason, and so is a denied
-// CONNECT; every other denied connection is reset. Each connection leaves one event, at its end; one that
-// was used well before a request was refused leaves two, one for each part.
+// CONNECT; every other denied connection is reset. Each connection leaves one
+// event, at its end; one that was used well before a request was refused, or
+// before the policy was changed (Proxy.Adopt), leaves two, one for each part.
 //
 // The package creates no listener, knows no rule and holds no secret but the key
 // of the sandbox's own root. Its caller is internal/app/proxy.

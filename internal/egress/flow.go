@@ -41,6 +41,10 @@ type flow struct {
 	kept    bool         // the connection ended in its own time: no reset
 	told    bool         // its refusal is recorded already
 	trace
+
+	byPin bool // the host was looked for among the names of our DNS
+	once  bool // a person let this connection through
+	live       // what a change of the policy looks at
 }
 
 // run is the line of stages. Whatever returns early has set the decision, or
@@ -95,10 +99,21 @@ func (f *flow) locate() bool {
 }
 
 // decide asks the policy about the flow's name, or about its literal address
-// if it has none, and keeps the answer.
+// if it has none, and keeps the answer, which stands until the policy changes.
+// Where a person has to be asked it waits for them.
 func (f *flow) decide() bool {
-	f.decision = f.p.rules.Decide(f.request())
-	return f.decision.Verdict == bailey.Allow
+	s := &standing{ask: f.request(), spoken: f.spoken, byPin: f.byPin, tunnel: f.tunnel, once: f.once}
+	f.standing.Store(s) // before the policy is looked at: who changes it looks here afterwards
+	f.decision = f.p.decide(s)
+	if f.decision.Verdict == bailey.Ask {
+		f.hold(s)
+	}
+	if f.decision.Verdict != bailey.Allow {
+		f.standing.Store(nil) // it will be explained, and ended, as what it is
+		return false
+	}
+	f.granted = f.decision
+	return true
 }
 
 // asked is what a rule can see of an HTTP request. The zero value is none.
@@ -118,12 +133,16 @@ type candidate struct {
 	decision bailey.Decision
 }
 
-// identify finds whom a connection is for that says no name: the host that the
-// tunnel is for, or one that our own DNS gave the address for, if the policy
-// lets it be reached at this port; else the address itself. It may be for any of those hosts, so one that a
-// deny rule names ends the search.
-func (f *flow) identify(byPin bool) bool {
-	f.spoken, f.sealed = false, false
+// identify finds whom a connection is for that says no name, and decides it.
+func (f *flow) identify(byPin bool) bool { return f.search(byPin) && f.decide() }
+
+// search looks for whom a connection is for that says no name: the host that
+// the tunnel is for, or one that our own DNS gave the address for, if the
+// policy lets it be reached at this port, or would have a person asked; else
+// the address itself. It may be for any of those hosts, so one that a deny rule
+// names ends the search.
+func (f *flow) search(byPin bool) bool {
+	f.spoken, f.byPin, f.sealed = false, byPin, false
 	var names []string
 	switch {
 	case !byPin:
@@ -135,7 +154,7 @@ func (f *flow) identify(byPin bool) bool {
 	list := make([]candidate, 0, len(names)+1)
 	for _, name := range append(names, "") { // no name: the address itself
 		f.host = name
-		f.decide()
+		f.decision = f.p.rules.Decide(f.request())
 		f.sealed = f.sealed || f.p.rules.Opens(f.request())
 		list = append(list, candidate{name, f.decision})
 		if f.decision.Verdict == bailey.Deny && f.decision.Rule != "" {
@@ -147,7 +166,7 @@ func (f *flow) identify(byPin bool) bool {
 		best = list[i]
 	}
 	f.host, f.decision = best.host, best.decision
-	return best.decision.Verdict == bailey.Allow
+	return best.decision.Verdict != bailey.Deny
 }
 
 // judged are addresses that a decided request may be passed on to, and the
@@ -166,6 +185,7 @@ func (f *flow) resolve(ctx context.Context) judged {
 		f.decision = policy.Unresolved(f.host, f.decision.Rule, err)
 		return judged{}
 	}
+	f.aims.Store(&addrs) // before they are judged, as in decide
 	judge := f.addrJudge()
 	for _, a := range addrs {
 		d := judge(a)
@@ -192,12 +212,12 @@ func (f *flow) resolve(ctx context.Context) judged {
 // resolve now refuses the connection, or a sandbox would only have to keep the
 // resolver busy.
 func (f *flow) passNameless(ctx context.Context, addrs []netip.Addr) bool {
-	denied := f.p.cfg.Policy.DeniedNames(f.dest.Port())
+	denied := f.p.rules.Policy().DeniedNames(f.dest.Port())
 	if len(denied) > maxDenied {
 		f.refuse(policy.ReasonDeniedByRule, fmt.Sprintf("the connection names no host, and the deny rules name %d, more than the %d whose addresses are looked up", len(denied), maxDenied))
 		return false
 	}
-	for _, l := range f.lookupAll(ctx, denied) {
+	for _, l := range f.p.lookupAll(ctx, denied) {
 		if l.err != nil && !errors.Is(l.err, policy.ErrNoAddress) {
 			f.refuse(policy.ReasonUnresolved, fmt.Sprintf("the connection names no host, and the DNS of this machine failed to say which addresses the deny rule %s covers", l.rule))
 			return false
@@ -218,12 +238,12 @@ type found struct {
 
 // lookupAll resolves the names of some rules at once; the resolver bounds how
 // many questions are under way, and keeps the answers.
-func (f *flow) lookupAll(ctx context.Context, rules []policy.Rule) []found {
+func (p *Proxy) lookupAll(ctx context.Context, rules []policy.Rule) []found {
 	out := make([]found, len(rules))
 	var all sync.WaitGroup
 	for i, rule := range rules {
 		all.Go(func() {
-			addrs, err := f.p.cfg.Resolver.Lookup(ctx, rule.Host)
+			addrs, err := p.cfg.Resolver.Lookup(ctx, rule.Host)
 			out[i] = found{rule, addrs, err}
 		})
 	}
@@ -231,17 +251,11 @@ func (f *flow) lookupAll(ctx context.Context, rules []policy.Rule) []found {
 	return out
 }
 
-// addrJudge returns what judges one address of the host as it is decided now.
+// addrJudge returns what judges one address of the host as it is decided now,
+// by the policy of the moment in which it is asked.
 func (f *flow) addrJudge() func(netip.Addr) bailey.Decision {
-	rules, request, decision, cfg := f.p.rules, f.request(), f.decision, &f.p.cfg
-	return func(a netip.Addr) bailey.Decision {
-		d := rules.DecideAddr(request, decision, a)
-		if d.Verdict == bailey.Allow && cfg.HostAddress(a) {
-			defines := request.Host != "" && cfg.HostDefines(request.Host, a)
-			return rules.DecideHostAddress(request, d, a, defines)
-		}
-		return d
-	}
+	p, s := f.p, standing{ask: f.request(), once: f.once}
+	return func(a netip.Addr) bailey.Decision { return p.judge(&s, a) }
 }
 
 // addresses returns what our own resolution finds for the host, or the
@@ -292,6 +306,7 @@ func (f *flow) finish() {
 		reset(f.down)
 	}
 	f.conclude()
+	f.endCut()
 	if !f.told || f.decision.Verdict == bailey.Allow {
 		f.record()
 	}

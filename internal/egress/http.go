@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -43,9 +44,9 @@ type exchange struct {
 	first string // normalised host of the first request that passed, "" before it
 	began bailey.Decision
 
-	webSocket string // key of the upgrade that the request under way asks for, after which the guard is blind; "" for none
-	byRequest bool   // rules tell the host's requests apart: each is decided
-	opening   asked  // the first request that passed
+	webSocket string      // key of the upgrade that the request under way asks for, after which the guard is blind; "" for none
+	byRequest atomic.Bool // rules tell the host's requests apart: each is decided
+	opening   asked       // the first request that passed
 
 	// HTTP/2 asks several things at once. Whoever decides holds mu: the flow
 	// and all of the above are changed under it alone.
@@ -162,6 +163,7 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // there is nobody to answer
 	}
 	defer e.leave()
+	defer e.f.served(r)
 	if e.guard == nil {
 		if no := e.crowded(r); no != nil {
 			e.explain(w, r, no)
@@ -204,6 +206,7 @@ func (e *exchange) judge(r *http.Request) *refusal {
 	status := e.verdict(r)
 	if status == 0 {
 		f.seen = e.opening // the event is of the connection
+		f.serving(r)
 		return nil
 	}
 	no := &refusal{status, f.decision}
@@ -230,7 +233,7 @@ func (e *exchange) verdict(r *http.Request) int {
 		e.f.program = programOf(r.Header)
 	}
 	e.f.seen = asked{method: r.Method}
-	if e.open != nil || e.byRequest { // a path is for the record where somebody wanted it seen
+	if e.open != nil || e.byRequest.Load() { // a path is for the record where somebody wanted it seen
 		e.f.seen = askedOf(r)
 	}
 	if bad := e.open.checkRequest(r); bad != nil {
@@ -257,7 +260,7 @@ func (e *exchange) verdict(r *http.Request) int {
 	case e.first != host:
 		e.f.refuse(policy.ReasonNameMismatch, fmt.Sprintf("a connection for %s was used for %s; open another one", e.first, host))
 		return http.StatusMisdirectedRequest
-	case e.byRequest && !e.again(r):
+	case !e.again(r):
 		return http.StatusForbidden
 	}
 	return 0
@@ -292,8 +295,7 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 	if e.open == nil && !e.identify(host) {
 		return false
 	}
-	if e.byRequest = f.p.rules.ByRequest(f.request()); e.byRequest {
-		f.asked = askedOf(r)
+	if e.tellApart(r) {
 		f.seen = f.asked
 	}
 	if !f.decide() {
@@ -327,13 +329,13 @@ func (e *exchange) identify(host string) bool {
 	return true
 }
 
-// again decides a further request of a connection. The addresses stay: they
-// were judged for the host, and a rule that names others for this request
-// refuses it.
+// again decides a further request of a connection, by the rules of now. The
+// addresses stay: they were judged for the host, and a rule that names others
+// for this request refuses it.
 func (e *exchange) again(r *http.Request) bool {
 	f := e.f
 	before := f.decision
-	f.asked = askedOf(r)
+	e.tellApart(r)
 	if !f.decide() {
 		return false
 	}
@@ -346,6 +348,18 @@ func (e *exchange) again(r *http.Request) bool {
 	f.recordRequest(false)
 	f.decision = before
 	return true
+}
+
+// tellApart has the request itself decided where rules of now tell the requests
+// to the host apart, and reports whether they do.
+func (e *exchange) tellApart(r *http.Request) bool {
+	f := e.f
+	apart := f.p.rules.ByRequest(f.request())
+	e.byRequest.Store(apart)
+	if apart {
+		f.asked = askedOf(r)
+	}
+	return apart
 }
 
 // askedOf returns what rules see of a request: its path and query as they came,
@@ -393,7 +407,7 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
 	maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool {
-		return namesHost(name) || e.byRequest && isOverride(name) // some servers let these change what was judged
+		return namesHost(name) || e.byRequest.Load() && isOverride(name) // some servers let these change what was judged
 	})
 	for _, name := range []string{"Trailer", "Http2-Settings", "Host"} {
 		pr.Out.Header.Del(name)

@@ -85,6 +85,7 @@ type opened struct {
 // not connected to before a request for it was allowed, and gets none before its
 // certificate has proved the name.
 func (f *flow) serveOpened(ctx context.Context) {
+	f.isOpened.Store(true)
 	o := &opened{host: f.host}
 	if o.host == "" {
 		o.host = f.dest.Addr().String()

@@ -34,7 +34,7 @@ type Recorder interface {
 // Config is what a Proxy needs: every field but Open.
 type Config struct {
 	Sandbox  bailey.SandboxID
-	Policy   policy.Policy
+	Policy   policy.Policy // at the start; Adopt changes it
 	Resolver Resolver
 	Pins     Pins
 	Recorder Recorder
@@ -75,7 +75,7 @@ const (
 // Proxy serves the connections of one sandbox.
 type Proxy struct {
 	cfg   Config
-	rules *policy.Index
+	rules *policy.Live
 	slots chan struct{}
 
 	numbers atomic.Uint64 // of connections
@@ -84,12 +84,16 @@ type Proxy struct {
 	ups     chan struct{}          // connections to hosts whose TLS is opened
 	asked   chan struct{}          // requests of HTTP/2
 	tickets tls.ClientSessionCache // of such hosts
+	asks    asks
+
+	mu    sync.Mutex
+	flows map[*flow]struct{} // at most maxConns
 }
 
 // New makes a Proxy; nothing runs until Run.
 func New(cfg Config) *Proxy {
 	return &Proxy{
-		cfg: cfg, rules: policy.NewIndex(cfg.Policy), slots: make(chan struct{}, maxConns),
+		cfg: cfg, rules: policy.NewLive(cfg.Policy), slots: make(chan struct{}, maxConns), flows: map[*flow]struct{}{},
 		ups: make(chan struct{}, maxUps), asked: make(chan struct{}, maxAsked), tickets: tls.NewLRUClientSessionCache(maxTickets),
 	}
 }
@@ -137,6 +141,9 @@ func (p *Proxy) serve(ctx context.Context, c *net.TCPConn) {
 	p.begin(f)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	f.cancel, f.done = cancel, ctx.Done()
+	p.enter(f)
+	defer p.leave(f)
 	stop := context.AfterFunc(ctx, func() { reset(c) })
 	defer stop()
 	defer f.finish()

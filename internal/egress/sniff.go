@@ -33,6 +33,8 @@ const (
 func (f *flow) sniff() kind {
 	wait := f.patience()
 	f.host = ""
+	f.standing.Store(nil)
+	f.aims.Store(nil)
 	f.refuse("", "") // what was tried so far is no decision
 	deadline := f.p.cfg.Now().Add(sniffTimeout)
 	for {
@@ -64,7 +66,7 @@ func (f *flow) sniff() kind {
 // ask, and where only TLS and HTTP name a host, is there time, and where rules
 // want to see inside, so that no other protocol passes.
 func (f *flow) patience() time.Duration {
-	if f.webPort() || f.identify(true) && f.sealed || f.decision.Reason == policy.ReasonSealed {
+	if f.webPort() || f.search(true) && f.sealed || f.decision.Reason == policy.ReasonSealed {
 		return sniffTimeout
 	}
 	return silenceWait
@@ -139,7 +141,7 @@ func isText(line []byte) bool {
 // gone nowhere anyway is recorded as what it was.
 func (f *flow) refuseUnread(k kind) {
 	switch {
-	case !f.identify(true):
+	case !f.search(true):
 	case k == kindGone:
 		f.refuse(policy.ReasonSilent, "the connection was closed before it said which host it is for")
 		f.kept = true

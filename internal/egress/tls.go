@@ -42,7 +42,7 @@ func (f *flow) serveTLS(ctx context.Context) {
 	if !named {
 		return
 	}
-	if h.ech && f.p.cfg.Policy.Mode.ByList() {
+	if h.ech && f.p.rules.Policy().Mode.ByList() {
 		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello)", f.host))
 		return
 	}

@@ -18,7 +18,11 @@ const (
 	FDSettings = 3 // read: Settings as one JSON document, to its end
 	FDPeer     = 4 // Unix stream socket: the listeners arrive here; its end is ours
 	FDEvents   = 5 // write: events as JSON lines
+	FDControl  = 6 // Unix stream socket: Message lines in, Reply lines out
 )
+
+// MaxMessage bounds the settings and a message, in bytes.
+const MaxMessage = 4 << 20
 
 // Ports of the airlock's gateway at which programs inside may speak to the
 // proxy as one. Each speaks HTTP and SOCKS5; there are two because people look
@@ -33,4 +37,28 @@ type Settings struct {
 	Sandbox bailey.SandboxID `json:"sandbox"`
 	Policy  policy.Policy    `json:"policy"`
 	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
+}
+
+// Message is what a running proxy is told, as one JSON line: a policy to
+// follow from now on, or an answer to what it asked. Each has a generation
+// higher than that of the one before. What the proxy cannot read, or would not
+// have started with, changes nothing.
+type Message struct {
+	Generation uint64         `json:"generation"`
+	Policy     *policy.Policy `json:"policy,omitempty"`
+	Answer     *Answer        `json:"answer,omitempty"`
+}
+
+// Answer is a person's about the connections that wait for it, and no others.
+type Answer struct {
+	Host  string `json:"host"` // a name, or an address
+	Port  uint16 `json:"port"`
+	Allow bool   `json:"allow"`
+}
+
+// Reply is what became of a message.
+type Reply struct {
+	Generation uint64 `json:"generation"`
+	Error      string `json:"error,omitempty"` // why it was refused
+	Cut        int    `json:"cut,omitempty"`   // connections that a policy ended
 }

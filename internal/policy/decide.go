@@ -35,7 +35,7 @@ func (p Policy) Validate() error {
 	switch p.Mode {
 	case bailey.NetNone, bailey.NetOpen, bailey.NetFull:
 	case bailey.NetAllow:
-		if len(p.Allow) == 0 {
+		if len(p.Allow) == 0 && !p.Ask {
 			return bailey.NewError(bailey.Invalid, "network mode allow has no allow rule, so nothing could be reached",
 				"add a rule such as --allow example.com, or use --net none")
 		}
@@ -96,7 +96,7 @@ func (x *Index) Decide(r Request) bailey.Decision {
 		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
 	}
 	d := t.unlisted(why)
-	if x.policy.Ask && d.Reason != ReasonBadPath {
+	if x.policy.Ask && d.Reason != ReasonBadPath && d.Reason != ReasonSealed && t.nameable() {
 		d.Verdict = bailey.Ask
 	}
 	return d
@@ -389,10 +389,15 @@ func (t *target) unlisted(why []outsider) bailey.Decision {
 // advice says which flag opens the target, or that there is none, as for a
 // name without a dot.
 func (t *target) advice() string {
-	if t.Host != "" && !strings.Contains(t.Host, ".") || t.Addr.Is6() && t.Host == "" || t.Port == dnsPort {
+	if !t.nameable() {
 		return "and no rule can name it"
 	}
 	return "the person who started this can allow it with: bailey run --allow " + t.flag()
+}
+
+// nameable reports whether an allow rule could speak of the target.
+func (t *target) nameable() bool {
+	return (t.Host == "" || strings.Contains(t.Host, ".")) && (t.Host != "" || !t.Addr.Is6()) && t.Port != dnsPort
 }
 
 func (t *target) flag() string {

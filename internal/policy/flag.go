@@ -16,7 +16,7 @@ func AllowFlag(ev bailey.Event) (flag string, ok bool) {
 		return "", false
 	}
 	switch ev.Reason {
-	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonModeNone:
+	case ReasonNotAllowed, ReasonPortNotAllowed, ReasonModeNone, ReasonNotAnswered, ReasonAnsweredNo:
 	case ReasonNoName: // plain HTTP wants a Host, whatever the rules
 		if ev.Host != "" || ev.Protocol != ProtocolTLS {
 			return "", false

@@ -31,4 +31,8 @@ const (
 	ReasonRootRejected   = "client-rejected-root" // the program trusts no certificate of ours
 	ReasonNotRecorded    = "not-recorded"         // of an event that stands for others
 	ReasonTooMany        = "too-many"             // the sandbox's cap was reached
+	ReasonPolicyChanged  = "policy-changed"       // the rules were changed while the connection was open
+	ReasonAnsweredYes    = "answered-yes"         // a person was asked and let it through
+	ReasonAnsweredNo     = "answered-no"          // a person was asked and refused
+	ReasonNotAnswered    = "not-answered"         // a person was asked and did not answer in time
 )

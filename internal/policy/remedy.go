@@ -106,6 +106,8 @@ func note(reason string) string {
 		return "allowed, but its certificate does not prove its name"
 	case ReasonRootRejected:
 		return "TLS to it is opened, as a rule wants, and the program did not trust bailey's certificate"
+	case ReasonPolicyChanged:
+		return "open when the rules were changed, and cut"
 	case ReasonECH:
 		return "its name is encrypted, which no rule mends: switch ECH off in the client"
 	case ReasonNoName:

@@ -93,7 +93,7 @@ func (p *parser) net(n *yaml.Node) Net {
 	for _, v := range items(get(n, "deny")) {
 		out.Deny = append(out.Deny, p.entry(v, true)...)
 	}
-	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && len(p.problems) == 0 {
+	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && len(p.problems) == 0 {
 		at := get(n, "mode")
 		if v := get(n, "allow"); v != nil {
 			at = v
@@ -297,6 +297,7 @@ type Flags struct {
 	Deny     []string
 	Presets  []string
 	Services []string // --host-service
+	Ask      bool     // --ask
 }
 
 // net reads the flags.
@@ -312,6 +313,9 @@ func (f Flags) net() (Net, error) {
 			return out, flagError("--dns", err)
 		}
 		out.DNS = &Setting[bailey.DNSMode]{mode, "--dns"}
+	}
+	if f.Ask {
+		out.Ask = &Setting[bool]{true, byAsk}
 	}
 	if out.Presets, err = f.presets(); err != nil {
 		return out, err
@@ -360,6 +364,8 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 		return &Setting[bailey.NetMode]{mode, "--net"}, nil
 	case len(f.Allow)+len(f.Presets)+len(f.Services) > 0: // who names hosts now means those, and no more
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, nil
+	case f.Ask:
+		return &Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, nil
 	}
 	return &Setting[bailey.NetMode]{mode, "BAILEY_NET"}, nil
 }

@@ -121,20 +121,6 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		Deny:    slices.Concat(user.Deny, flags.Deny),
 		Presets: presets,
 	}
-	given := len(flags.Allow) + len(flags.Presets)
-	switch {
-	case flags.Mode != nil:
-		e.Mode = *flags.Mode
-		if e.Mode.Value == bailey.NetNone && given > 0 {
-			return e, bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
-		}
-	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0):
-		e.Mode = *user.Mode
-	case user.Mode != nil: // a flag opens the user's none, for what it names
-		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}
-	case len(e.Allow) > 0:
-		e.Mode.Value = bailey.NetAllow
-	}
 	for _, n := range []Net{user, flags} {
 		if n.DNS != nil {
 			e.DNS = *n.DNS
@@ -143,14 +129,39 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 			e.Ask = *n.Ask
 		}
 	}
-	return e, nil
+	return e, e.setMode(user, flags)
 }
 
-// byDefault is where a setting comes from that nobody made, byAllow where a mode
-// does that flags for rules imply.
+// setMode finds the mode that the user alone says, or implies.
+func (e *Effective) setMode(user, flags Net) error {
+	given, asks := len(flags.Allow)+len(flags.Presets), flags.Ask != nil && flags.Ask.Value
+	switch {
+	case flags.Mode != nil:
+		e.Mode = *flags.Mode
+		if e.Mode.Value == bailey.NetNone && given > 0 {
+			return bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
+		}
+		if e.Mode.Value == bailey.NetNone && asks {
+			return bailey.NewError(bailey.Invalid, "--net none and --ask contradict each other", "leave one of them out")
+		}
+	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0 && !asks):
+		e.Mode = *user.Mode
+	case user.Mode != nil && given == 0:
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAsk}
+	case user.Mode != nil: // a flag opens the user's none, for what it names
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}
+	case len(e.Allow) > 0 || e.Ask.Value:
+		e.Mode.Value = bailey.NetAllow
+	}
+	return nil
+}
+
+// byDefault is where a setting comes from that nobody made, byAllow and byAsk
+// where a mode does that flags imply.
 const (
 	byDefault = "default"
 	byAllow   = "--allow"
+	byAsk     = "--ask"
 )
 
 // shut reports whether the user has said that there is no network.
@@ -162,7 +173,7 @@ func (e *Effective) widen(project, flags Net) {
 	e.Deny = append(e.Deny, project.Deny...)
 	e.Presets = append(e.Presets, project.Presets...)
 	switch {
-	case flags.Mode != nil, e.Mode.From == byAllow:
+	case flags.Mode != nil, e.Mode.From == byAllow, e.Mode.From == byAsk:
 	case project.Mode != nil:
 		e.Mode = *project.Mode
 	case e.Mode.Value == bailey.NetNone && len(project.Allow) > 0:
@@ -171,8 +182,11 @@ func (e *Effective) widen(project, flags Net) {
 	if project.DNS != nil && flags.DNS == nil {
 		e.DNS = *project.DNS
 	}
-	if project.Ask != nil {
+	if project.Ask != nil && flags.Ask == nil {
 		e.Ask = *project.Ask
+	}
+	if e.Ask.Value && e.Mode.Value == bailey.NetNone && e.Mode.From == byDefault {
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, e.Ask.From}
 	}
 }
 
@@ -232,12 +246,6 @@ func (e Effective) Refusal() error {
 		}
 		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("%s: the project's file would widen what you allow (%s%s) and is not trusted", w.From, w.What, more),
 			"bailey policy diff shows it, bailey policy trust agrees to it as it is now; --net none does without it")
-	}
-	if e.Mode.Value == bailey.NetNone {
-		return nil
-	}
-	if e.Ask.Value {
-		return bailey.NewError(bailey.Unsupported, e.Ask.From+": ask: this version cannot ask, and what it would ask for would be refused", "remove ask, and allow hosts by name")
 	}
 	return nil
 }

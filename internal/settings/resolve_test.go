@@ -107,7 +107,7 @@ func TestResolve(t *testing.T) {
 			if err != nil || state(e) != want {
 				t.Errorf("%s, trusted %v: %q, %v; want %q", c.what, trusted, state(e), err, want)
 			}
-			if refused := e.Refusal() != nil; refused != strings.ContainsAny(want, "!") && refused != e.Ask.Value {
+			if refused := e.Refusal() != nil; refused != strings.ContainsAny(want, "!") {
 				t.Errorf("%s, trusted %v: refusal %v", c.what, trusted, e.Refusal())
 			}
 		}
@@ -117,7 +117,6 @@ func TestResolve(t *testing.T) {
 func TestEffective_RefusesWhatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"net: {ask: true, allow: [a.test]}":                                           "cannot ask",
 		"net: {allow: [{host: a.test, paths: [/a], inspect: true}]}":                  "",
 		"net: {allow: [a.test], deny: [{host: a.test, methods: [GET]}]}":              "",
 		"net: {allow: [{host: a.test, ports: [80, 8080], paths: [/a]}]}":              "",

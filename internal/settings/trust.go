@@ -98,13 +98,16 @@ func (t Trust) Take(path string) error {
 }
 
 // writeWhole writes a private file that is there whole or not at all.
-func writeWhole(path string, data []byte) error {
+func writeWhole(path string, data []byte) error { return writeWholeAs(path, data, 0o600) }
+
+// writeWholeAs is writeWhole for a file with other rights.
+func writeWholeAs(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

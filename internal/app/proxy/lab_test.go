@@ -92,6 +92,7 @@ type lab struct {
 	cmd    *exec.Cmd
 	peer   *os.File
 	stderr *strings.Builder
+	told   *os.File // our end of its control socket
 
 	mu     sync.Mutex
 	change *sync.Cond
@@ -479,7 +480,8 @@ func (l *lab) startProxy(p policy.Policy, opts []option) {
 	theirs := os.NewFile(uintptr(fds[1]), "peer")
 	l.peer = os.NewFile(uintptr(fds[0]), "peer")
 	l.cmd = l.command()
-	l.cmd.ExtraFiles = []*os.File{settingsR, theirs, eventsW}
+	control := l.newControl()
+	l.cmd.ExtraFiles = []*os.File{settingsR, theirs, eventsW, control}
 	l.hostSide.must(l.t, l.cmd.Start)
 	for _, f := range []*os.File{settingsR, theirs, eventsW} {
 		_ = f.Close()
@@ -786,4 +788,18 @@ func answers(m *mdns.Msg) []string {
 		}
 	}
 	return out
+}
+
+// newControl makes the socket by which the proxy is told things, and returns
+// its end.
+func (l *lab) newControl() *os.File {
+	l.t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "control")
+	l.told = os.NewFile(uintptr(fds[0]), "control")
+	l.t.Cleanup(func() { _ = theirs.Close(); _ = l.told.Close() })
+	return theirs
 }

@@ -47,6 +47,7 @@ func Main(args []string) int {
 		settings: polled(gate.FDSettings, "settings"),
 		peer:     polled(gate.FDPeer, "peer"),
 		events:   os.NewFile(gate.FDEvents, "events"),
+		control:  polled(gate.FDControl, "control"),
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bailey proxy: %v\n", err)
@@ -63,7 +64,7 @@ func polled(fd int, name string) *os.File {
 }
 
 // files are the descriptors of the role.
-type files struct{ settings, peer, events *os.File }
+type files struct{ settings, peer, events, control *os.File }
 
 // serve is Main with its descriptors named. Someone who stops reading our
 // events must not be a signal's death (SIGPIPE kills on descriptors 1 and 2
@@ -99,7 +100,7 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	settings.Root = nil // of the two copies of the key one is enough
-	return serveListeners(ctx, task{settings, open}, j, listeners, fds.peer)
+	return serveListeners(ctx, task{settings, open}, j, listeners, fds)
 }
 
 // task is what the role was told to do, and with what.
@@ -152,7 +153,7 @@ func confine(j *journal) error {
 
 // serveListeners joins responder, egress and their state, and ends with the
 // first of: ctx, the peer, an error.
-func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listeners, peer *os.File) error {
+func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listeners, fds files) error {
 	l, err := take(from)
 	if err != nil {
 		return err
@@ -176,9 +177,11 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
 	group.Go(func() error { return way.Run(ctx, l.tcp) })
 	go func() {
-		_, _ = io.Copy(io.Discard, peer) // nothing more is said on it; its end is what counts
+		_, _ = io.Copy(io.Discard, fds.peer) // nothing more is said on it; its end is what counts
 		cancel()
 	}()
+	steer := &steering{responder: responder, way: way, out: fds.control}
+	go steer.follow(ctx, fds.control) // it ends with the process
 	return group.Wait()
 }
 

@@ -66,8 +66,9 @@ func TestRole_Posture(t *testing.T) {
 		kind, _, _ := strings.Cut(target, ":")
 		kinds[kind]++
 	}
-	// 0 to 2, three listeners, the peer, the events, and the runtime's poller.
-	if kinds["socket"] > 4 || kinds["pipe"] > 3 || kinds["anon_inode"] > 2 || len(kinds) > 4 {
+	// 0 to 2, three listeners, the peer, the control socket, the events, and the
+	// runtime's poller.
+	if kinds["socket"] > 5 || kinds["pipe"] > 3 || kinds["anon_inode"] > 2 || len(kinds) > 4 {
 		t.Errorf("descriptors: %v", kinds)
 	}
 	l.mu.Lock()
@@ -98,7 +99,8 @@ func startRole(t *testing.T, settings string) (cmd *exec.Cmd, peer *os.File, eve
 	cmd = exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "BAILEY_TEST_ROLE=proxy")
 	cmd.Stderr = stderr
-	cmd.ExtraFiles = []*os.File{settingsR, theirs, eventsFile}
+	control, _ := pipe(t)
+	cmd.ExtraFiles = []*os.File{settingsR, theirs, eventsFile, control}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

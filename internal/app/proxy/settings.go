@@ -9,12 +9,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/gate"
 )
 
-// maxSettings bounds what is read from gate.FDSettings, in bytes.
-const maxSettings = 4 << 20
-
 // readSettings reads and checks the document.
 func readSettings(r io.Reader) (gate.Settings, error) {
-	dec := json.NewDecoder(io.LimitReader(r, maxSettings))
+	dec := json.NewDecoder(io.LimitReader(r, gate.MaxMessage))
 	dec.DisallowUnknownFields()
 	var s gate.Settings
 	if err := dec.Decode(&s); err != nil {

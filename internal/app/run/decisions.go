@@ -56,7 +56,7 @@ func (u *running) Events(conn net.Conn) { u.decisions.feed.Serve(conn) }
 
 // Why answers `bailey net why --sandbox`: what would be decided now.
 func (u *running) Why(q control.Question) control.Answer {
-	p := u.plan.policy
+	p := u.rules.current()
 	d := policy.Decide(p, policy.Request{Protocol: q.Protocol, Host: q.Host, Addr: q.Addr, Port: q.Port, Method: q.Method, Path: q.Path})
 	return control.Answer{Verdict: d.Verdict.String(), Rule: d.Rule, Reason: d.Reason, Detail: d.Detail, Mode: p.Mode}
 }

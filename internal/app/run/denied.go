@@ -37,8 +37,8 @@ const (
 )
 
 func (d *denials) add(e bailey.Event) {
-	if e.Type != bailey.EventNetDecision || e.Verdict == bailey.Allow.String() {
-		return
+	if e.Type != bailey.EventNetDecision || e.Verdict == bailey.Allow.String() || e.Verdict == bailey.Ask.String() {
+		return // what was asked for has a decision of its own
 	}
 	target := targetOf(e)
 	if target == "" {

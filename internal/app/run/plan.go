@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -31,7 +32,10 @@ type plan struct {
 	workspace string
 	guard     workspace.Guard
 	spec      sandbox.Spec
-	policy    policy.Policy
+	policy    policy.Policy // at the start
+	sources   settings.Sources
+	effective settings.Effective // by them
+	mark      settings.Mark      // of the files that the sources were read from
 	place     settings.Place
 	seen      settings.Seen // the project's policy file at the start
 	quiet     []string      // hosts whose refusal is not worth a line
@@ -59,7 +63,8 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	seen := h.Place(ws.Path).Look()
-	holds, said, err := buildPolicy(h, r, ws.Path, preset.Allow)
+	mark := h.Place(ws.Path).Mark()
+	sources, holds, err := buildPolicy(h, r, ws.Path, preset.Allow)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +93,8 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.notes = append(said, r.doubts()...)
+	p.sources, p.effective, p.mark = sources, holds, mark
+	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks())
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
@@ -100,6 +106,14 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
 	}
 	return p, nil
+}
+
+// asks says how a person answers, where they are asked.
+func (p *plan) asks() []string {
+	if !p.policy.Ask || !p.policy.Mode.ByList() {
+		return nil
+	}
+	return []string{fmt.Sprintf("asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox %s", p.name)}
 }
 
 // findPreset looks whether the command names an agent. A file of that name in

@@ -59,9 +59,15 @@ func (u *running) netLine() string {
 		line += "full: any public or private address"
 	case bailey.NetAllow:
 		line += rulesLine(p.Allow)
+		if len(p.Allow) == 0 {
+			line += "no host"
+		}
 	}
 	if len(p.Deny) > 0 {
 		line += "; denied: " + rulesLine(p.Deny)
+	}
+	if p.Ask && p.Mode.ByList() {
+		line += "; you are asked about others"
 	}
 	if p.DNS == bailey.DNSOpen {
 		line += "; dns open: any name is looked up"

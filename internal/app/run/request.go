@@ -26,6 +26,7 @@ type Request struct {
 	Deny     []string
 	Presets  []string // --preset
 	Services []string // --host-service
+	Ask      bool     // --ask
 	Bare     bool     // no policy file is read
 	Env      []string // --env
 	EnvFiles []string // --env-file
@@ -60,35 +61,37 @@ func (h Host) Caller() local.Caller {
 }
 
 // buildPolicy turns files, flags and the agent's own rules into a policy, and
-// says which files had a word in it.
-func buildPolicy(h Host, r *Request, workspace string, agent []string) (settings.Effective, []string, error) {
+// returns what it was made of.
+func buildPolicy(h Host, r *Request, workspace string, agent []string) (settings.Sources, settings.Effective, error) {
 	place := h.Place(workspace)
 	sources := settings.Sources{Flags: r.flags(), Agent: agent}
 	if !r.Bare {
 		files, err := settings.Load(place)
-		if e, ok := errors.AsType[*settings.InvalidError](err); ok {
-			err = e.Short()
-		}
 		if err != nil {
-			return settings.Effective{}, nil, err
+			return sources, settings.Effective{}, short(err)
 		}
 		sources.Files = files
 	}
 	e, err := settings.Resolve(sources, place.Mirror)
-	if e, ok := errors.AsType[*settings.InvalidError](err); ok {
-		err = e.Short()
-	}
 	if err == nil {
 		err = e.Refusal()
 	}
 	if err == nil {
 		err = e.Policy().Validate()
 	}
-	return e, sources.Notes(), err
+	return sources, e, short(err)
+}
+
+// short is an error about a policy file with its first fault alone.
+func short(err error) error {
+	if e, ok := errors.AsType[*settings.InvalidError](err); ok {
+		return e.Short()
+	}
+	return err
 }
 
 func (r *Request) flags() settings.Flags {
-	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services}
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask}
 }
 
 // Place is where the policy files for a folder are.

@@ -23,6 +23,7 @@ import (
 // proxyRole is a running proxy.
 type proxyRole struct {
 	Sandbox *os.File // the end of its socket that the helper gets
+	steer   *steer
 	cmd     *exec.Cmd
 	events  chan struct{} // closed when it has said everything
 	ended   sync.Once
@@ -50,9 +51,15 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 	theirs := os.NewFile(uintptr(fds[1]), "proxy")
 	defer theirs.Close()
 	p := &proxyRole{Sandbox: os.NewFile(uintptr(fds[0]), "proxy"), events: make(chan struct{})}
+	steer, control, err := newSteer()
+	if err != nil {
+		return nil, errors.Join(err, p.Sandbox.Close())
+	}
+	defer control.Close()
+	p.steer = steer
 	p.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{gate.Argv0}, Env: []string{}, Dir: "/",
-		ExtraFiles:  []*os.File{settings, theirs, events},
+		ExtraFiles:  []*os.File{settings, theirs, events, control},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if uid == 0 {
@@ -146,6 +153,7 @@ func followEvents(r io.Reader, sink func(bailey.Event)) {
 // the sandbox's helper is gone.
 func (p *proxyRole) finish() {
 	p.ended.Do(func() {
+		defer p.steer.close()
 		if p.quiet() {
 			return
 		}

@@ -71,10 +71,12 @@ type running struct {
 	limits  *limits
 	proxy   *proxyRole
 	sandbox *local.Sandbox
+	rules   *ruling
 	wire    *wire.Host    // there when ready is closed
 	ready   chan struct{} // closed when commands can be run
 	stop    chan ending
 	ran     atomic.Bool     // the command has started
+	ringing atomic.Bool     // a bell is on its way to the terminal
 	ctx     context.Context //nolint:containedctx // for the handlers of the control socket
 
 	limit    string  // that ended the run
@@ -97,6 +99,7 @@ func (u *running) run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // for who still waits for ready
 	u.ctx = ctx
+	u.rules = newRuling(u)
 	u.setStatus("creating")
 	defer u.release() //nolint:errcheck // it was called before, but for a panic
 	code, err := u.live(ctx)
@@ -220,6 +223,7 @@ func (u *running) startProxy() error {
 		return err
 	}
 	u.proxy = p
+	u.rules.steer = p.steer
 	go func() {
 		<-p.events
 		time.Sleep(proxyPatience)
@@ -277,6 +281,8 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	if u.plan.tty {
 		u.out.hold(sentences)
 	}
+	stopRules := u.rules.attend(ctx)
+	defer stopRules()
 	stdout, stderr := u.out.beside(u.host.Stdout, u.host.Stderr)
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
@@ -294,6 +300,7 @@ func (u *running) attend(ctx context.Context) (int, error) {
 		case <-time.After(lastWords):
 		}
 	}
+	stopRules()
 	u.end()
 	return u.verdict(result, err)
 }
@@ -411,6 +418,10 @@ func (u *running) netEvent(e bailey.Event) {
 		e = named(e)
 		u.keep(e)
 		u.out.event(e)
+	case bailey.EventNetAsk:
+		u.rules.asked(named(e))
+	case bailey.EventNetAnswered:
+		u.rules.answered(named(e))
 	case bailey.EventNetDecision:
 		said := named(e)
 		u.keep(said)
@@ -432,10 +443,11 @@ func (u *running) setStatus(s string) {
 
 // Info answers `bailey ps`.
 func (u *running) Info() control.Info {
+	holds := u.rules.current()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	info := control.Info{
-		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: u.plan.policy.Mode, DNS: u.plan.policy.DNS,
+		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
 		Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
 	}
 	if u.sandbox != nil && u.status != "creating" {
@@ -472,5 +484,8 @@ func (u *running) adjust(x *wire.Exec) error {
 	x.Umask, x.Limits, x.Files = u.plan.exec.Umask, u.plan.exec.Limits, nil
 	return nil
 }
+
+// Net answers `bailey net`.
+func (u *running) Net(r control.NetRequest) (control.NetAnswer, error) { return u.rules.order(r) }
 
 var _ control.Handler = (*running)(nil)

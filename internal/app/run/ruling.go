@@ -1,0 +1,393 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/gate"
+	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/settings"
+)
+
+// ruling is what holds for the network of a running sandbox, and how it is
+// changed: by the policy files that the run began with, and by what a person
+// answers. The flags of the run stay on top of the files.
+type ruling struct {
+	u     *running
+	steer *steer // nil: no network, and nothing to change
+	holds atomic.Pointer[policy.Policy]
+
+	mu      sync.Mutex
+	start   settings.Sources // that edits of a project's file cannot open
+	now     settings.Effective
+	granted []policy.Rule
+	refused []policy.Rule
+	told    told
+
+	asking pending
+}
+
+func newRuling(u *running) *ruling {
+	r := &ruling{u: u, start: u.plan.sources, now: u.plan.effective}
+	r.holds.Store(&u.plan.policy)
+	r.asking.now = time.Now
+	return r
+}
+
+// policyPoll is how often the files are looked at. A change has to have
+// reached every connection within a second.
+const policyPoll = 250 * time.Millisecond
+
+// attend follows the policy files, and asks where that can be done here, until
+// the function that it returns is called, which may be done twice.
+func (r *ruling) attend(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	if !r.u.req.Bare {
+		all.Go(func() { r.follow(ctx) })
+	}
+	if r.steer != nil {
+		all.Go(func() { r.prompt(ctx) })
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// follow looks at the files until ctx ends. What it costs to read them is at
+// most a quarter of the time, however often a sandbox writes its project's.
+func (r *ruling) follow(ctx context.Context) {
+	mark, settled := r.u.plan.mark, true
+	pause := policyPoll
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = policyPoll
+		now := r.u.plan.place.Mark()
+		if now.Equal(mark) && settled {
+			continue
+		}
+		// Once more after each change: a file can be written twice within the
+		// grain of its times.
+		settled = now.Equal(mark)
+		mark = now
+		began := time.Now()
+		r.reload()
+		pause = max(pause, 3*time.Since(began))
+	}
+}
+
+// reload reads the files and has the proxy follow them. What cannot be read,
+// or cannot be followed, changes nothing, and is said.
+func (r *ruling) reload() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, start, err := r.read()
+	if err == nil {
+		err = r.follows(now)
+	}
+	if err != nil {
+		r.warn("policy: " + text(short(err)) + "; what held before holds")
+		return
+	}
+	r.start = start
+	r.told.recovered = true
+}
+
+// read says what the files say now, and what they may not be opened beyond.
+func (r *ruling) read() (now settings.Effective, start settings.Sources, err error) {
+	place := r.u.plan.place
+	files, err := settings.Load(place)
+	if err != nil {
+		return now, r.start, err
+	}
+	s := r.start
+	s.Files = files
+	if now, err = settings.Follow(r.start, s, place.Mirror); err != nil {
+		return now, r.start, err
+	}
+	if len(now.Widens) > 0 {
+		r.warn(fmt.Sprintf("policy: %s: what it would add does not hold, as it is not trusted (%s; bailey policy diff)", now.Widens[0].From, now.Widens[0].What))
+	}
+	r.unopened(now)
+	start = r.start
+	if files.Trusted || start.Project == nil && files.Project == nil {
+		start = s
+	}
+	return now, start, nil
+}
+
+// unopened says which rules want to see inside TLS and cannot in this run: what
+// programs inside trust was settled at its start. The proxy refuses what such a
+// rule is about.
+func (r *ruling) unopened(now settings.Effective) {
+	for _, rule := range now.Policy().Opened() {
+		host := rule.Host
+		switch {
+		case rule.Addr.IsValid():
+			host = rule.Addr.String()
+		case rule.Wildcard:
+			host = "any." + host
+		}
+		if root := r.u.plan.root; r.steer != nil && (root == nil || !root.Speaks(host)) {
+			r.warn(fmt.Sprintf("policy: the rule %s needs to see inside TLS to a host for which that was not so at the start: until the next run TLS to it is refused", rule.Brief()))
+		}
+	}
+}
+
+// follows has the proxy follow what the files say now.
+func (r *ruling) follows(now settings.Effective) error {
+	gone, come := settings.Changes(r.now, now)
+	if len(gone)+len(come) == 0 {
+		r.now = now
+		return nil
+	}
+	if r.steer == nil {
+		if now.Mode.Value != bailey.NetNone {
+			r.warn("policy: the files open the network, and this sandbox began without one: it takes effect at the next run")
+		}
+		r.now = now
+		return nil
+	}
+	if err := r.put(now, r.granted, r.refused, changeText(gone, come)); err != nil {
+		return err
+	}
+	r.now = now
+	return nil
+}
+
+// put has the proxy follow a policy, and says so.
+func (r *ruling) put(files settings.Effective, granted, refused []policy.Rule, what string) error {
+	p := files.Policy()
+	p.Allow = slices.Concat(p.Allow, granted)
+	p.Deny = slices.Concat(p.Deny, refused)
+	if p.Mode == bailey.NetAllow && len(p.Allow) == 0 && !p.Ask {
+		p.Mode = bailey.NetNone // nothing could be reached
+	}
+	reply, err := r.steer.tell(gate.Message{Policy: &p})
+	if err != nil {
+		return err
+	}
+	r.holds.Store(&p)
+	if reply.Cut > 0 {
+		what += fmt.Sprintf(" (%d open connections were cut)", reply.Cut)
+	}
+	if r.told.may(what) {
+		r.u.out.event(bailey.Event{Type: bailey.EventNetPolicy, Message: what})
+		r.u.out.say("policy: %s", what)
+	}
+	return nil
+}
+
+// changeText says what became of the rules, with an end.
+func changeText(gone, come []string) string {
+	const most = 6
+	var parts []string
+	for _, line := range gone {
+		parts = append(parts, "- "+line)
+	}
+	for _, line := range come {
+		parts = append(parts, "+ "+line)
+	}
+	text := strings.Join(parts[:min(len(parts), most)], "; ")
+	if more := len(parts) - most; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return "the rules changed: " + text
+}
+
+// text is an error for a person, with its hint.
+func text(err error) string {
+	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+		return e.Message + " (" + e.Hint + ")"
+	}
+	return err.Error()
+}
+
+func (r *ruling) warn(message string) {
+	if r.told.warns(message) {
+		r.u.warn(message)
+	}
+}
+
+// current is what holds.
+func (r *ruling) current() policy.Policy { return *r.holds.Load() }
+
+// told bounds what is said of the files, which a sandbox can rewrite for ever.
+type told struct {
+	last      string // the latest warning: it is said once while it stays
+	recovered bool   // and again when all was well in between
+	count     int
+}
+
+// mostTold is how many changes, and warnings, a run tells of.
+const mostTold = 100
+
+func (t *told) warns(message string) bool {
+	if message == t.last && !t.recovered {
+		return false
+	}
+	t.last, t.recovered = message, false
+	return t.may(message)
+}
+
+func (t *told) may(string) bool {
+	t.count++
+	return t.count <= mostTold
+}
+
+// order does what a `bailey net` command, or a person at the prompt, says.
+func (r *ruling) order(q control.NetRequest) (control.NetAnswer, error) {
+	if q.Do == control.NetPending {
+		return control.NetAnswer{Pending: r.asking.list(r.u.plan.name)}, nil
+	}
+	if r.steer == nil {
+		return control.NetAnswer{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("sandbox %s has no network", r.u.plan.name), "start it with --allow HOST, or with --ask")
+	}
+	allow := q.Do == control.NetAllow
+	if !allow && q.Do != control.NetDeny {
+		return control.NetAnswer{}, fmt.Errorf("unknown order %q", q.Do)
+	}
+	parse := policy.ParseDenyRule
+	if allow {
+		parse = policy.ParseRule
+	}
+	rule, err := parse(q.Rule)
+	if err != nil {
+		return control.NetAnswer{}, err
+	}
+	said := ""
+	switch q.For {
+	case control.ForOnce:
+		said, err = r.once(rule, allow)
+	case control.ForRun, control.ForAlways:
+		said, err = r.grant(rule, allow, q.For == control.ForAlways)
+	default:
+		err = fmt.Errorf("unknown time %q", q.For)
+	}
+	return control.NetAnswer{Said: said}, err
+}
+
+// once answers for those that wait now.
+func (r *ruling) once(rule policy.Rule, allow bool) (string, error) {
+	count := 0
+	for _, p := range r.asking.list("") {
+		if !about(rule, p) {
+			continue
+		}
+		_, err := r.steer.tell(gate.Message{Answer: &gate.Answer{Host: p.Host, Port: p.Port, Allow: allow}})
+		if bailey.KindOf(err) == bailey.Invalid {
+			continue // it was answered meanwhile
+		}
+		if err != nil {
+			return "", err
+		}
+		count++
+	}
+	if count == 0 {
+		return "", bailey.NewError(bailey.NotFound, fmt.Sprintf("nothing waits for an answer about %s", rule), "bailey net pending lists what does; without --once the answer holds for the run")
+	}
+	if allow {
+		return fmt.Sprintf("%s: what waited was let through", rule), nil
+	}
+	return fmt.Sprintf("%s: what waited was refused", rule), nil
+}
+
+// about reports whether a rule speaks of what is asked.
+func about(rule policy.Rule, p control.Pending) bool {
+	ask := policy.Request{Protocol: policy.ProtocolTCP, Host: p.Host, Port: p.Port}
+	if a, err := netip.ParseAddr(p.Host); err == nil {
+		ask.Host, ask.Addr = "", a
+	}
+	alone := policy.Policy{Mode: bailey.NetOpen, Deny: []policy.Rule{rule}}
+	if rule.Port == 0 && p.Port != 80 && p.Port != 443 && rule.String() != p.Host {
+		return false // a wildcard without a port is about the web
+	}
+	return policy.Decide(alone, ask).Verdict == bailey.Deny
+}
+
+// grant makes a rule of an answer, for this run or also for later ones.
+func (r *ruling) grant(rule policy.Rule, allow, always bool) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := func(o policy.Rule) bool {
+		return o.Host == rule.Host && o.Wildcard == rule.Wildcard && o.Addr == rule.Addr && (rule.Port == 0 || rule.Port == o.Port)
+	}
+	granted := slices.DeleteFunc(slices.Clone(r.granted), same)
+	refused := slices.DeleteFunc(slices.Clone(r.refused), same)
+	list, word := settings.DenyList, "refused"
+	if allow {
+		list, word = settings.AllowList, "let through"
+		granted = append(granted, rule)
+		if err := r.helps(rule, granted, refused); err != nil {
+			return "", err
+		}
+	} else {
+		refused = append(refused, rule)
+	}
+	const most = 1000 // of a person's answers in a run
+	if len(granted)+len(refused) > most {
+		return "", bailey.NewError(bailey.Invalid, fmt.Sprintf("the run has %d answers already", most), "write the rule into a policy file")
+	}
+	if err := r.put(r.now, granted, refused, fmt.Sprintf("%s is %s", rule, word)); err != nil {
+		return "", err
+	}
+	r.granted, r.refused = granted, refused
+	if !always {
+		return fmt.Sprintf("%s is %s until sandbox %s ends%s", rule, word, r.u.plan.name, r.stillWaits(rule)), nil
+	}
+	place := r.u.plan.place
+	comment := fmt.Sprintf("%s: bailey net %s, sandbox %s", time.Now().Format(time.DateOnly), list, r.u.plan.name)
+	if err := place.AddRule(list, rule.String(), comment); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s is %s from now on: %s%s", rule, word, place.UserFile(), r.stillWaits(rule)), nil
+}
+
+// stillWaits names what waits for the same host at a port that the rule does
+// not speak of.
+func (r *ruling) stillWaits(rule policy.Rule) string {
+	x := policy.NewIndex(r.current())
+	for _, p := range r.asking.list("") {
+		ask := policy.Request{Protocol: policy.ProtocolTCP, Host: p.Host, Port: p.Port}
+		if p.Host == rule.Host && x.Decide(ask).Verdict == bailey.Ask {
+			return fmt.Sprintf("; %s:%d still waits", p.Host, p.Port)
+		}
+	}
+	return ""
+}
+
+// helps refuses a grant that would let nothing through: a deny rule beats it,
+// or the mode.
+func (r *ruling) helps(rule policy.Rule, granted, refused []policy.Rule) error {
+	p := r.now.Policy()
+	p.Allow, p.Deny = slices.Concat(p.Allow, granted), slices.Concat(p.Deny, refused)
+	ask := policy.Request{Protocol: policy.ProtocolTLS, Host: rule.Host, Addr: rule.Addr, Port: rule.Port}
+	if rule.Wildcard {
+		ask.Host = "any." + rule.Host
+	}
+	if rule.Port == 0 {
+		ask.Port = 443
+	}
+	switch d := policy.Decide(p, ask); {
+	case d.Verdict == bailey.Allow:
+		return nil
+	case d.Reason == policy.ReasonModeNone:
+		return bailey.NewError(bailey.Invalid, "mode none holds in this sandbox", "change net.mode in the policy file that says so")
+	default:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s would not be let through: %s", rule, d.Detail), "take the deny rule out of its file; bailey net deny of this run is taken back by bailey net allow of the same host")
+	}
+}

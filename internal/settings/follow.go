@@ -1,0 +1,110 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/bailey-dev/bailey/internal/mirror"
+)
+
+// Follow says what holds in a run that began by some sources when the files
+// are as they are now. The user's file and a project's file that is trusted as
+// it is hold as they are. Any other change of the project's file may be the
+// sandbox's own: what the run began with is then taken as untrusted, and what
+// holds is what both that and the file of now let through. So no edit, and no
+// removal, opens anything. Widens is of the file of now.
+func Follow(start, now Sources, h mirror.Host) (Effective, error) {
+	after, err := Resolve(now, h)
+	if err != nil || now.Trusted || start.Project == nil {
+		return after, err
+	}
+	floor := now
+	floor.Project, floor.Trusted = start.Project, false
+	before, err := Resolve(floor, h)
+	if err != nil {
+		return after, err
+	}
+	if start.Trusted { // what it denied as the user's own stays that
+		before.Deny = slices.Concat(start.Project.Net.Deny, before.Deny)
+	}
+	return meet(before, after), nil
+}
+
+// meet is what two policies both let through, as far as rules can say it;
+// where they cannot it is less. Both have the same user's rules.
+func meet(a, b Effective) Effective {
+	out := b
+	out.Mode = lower(a.Mode, b.Mode)
+	out.DNS = lower(a.DNS, b.DNS)
+	if !a.Ask.Value {
+		out.Ask = a.Ask
+	}
+	out.Allow = nil
+	for _, pair := range [][2]Effective{{a, b}, {b, a}} {
+		other := pair[1].Policy()
+		for _, h := range pair[0].Allow {
+			known := slices.ContainsFunc(out.Allow, func(o Held) bool { return o.Text() == h.Text() && o.Fenced == h.Fenced })
+			if !known && other.Covers(h.Rule) {
+				out.Allow = append(out.Allow, h)
+			}
+		}
+	}
+	out.Deny = slices.Clone(b.Deny)
+	for _, h := range a.Deny {
+		if !slices.ContainsFunc(out.Deny, func(o Held) bool { return o.Text() == h.Text() && (!o.Fenced || h.Fenced) }) {
+			out.Deny = append(out.Deny, h)
+		}
+	}
+	return out
+}
+
+func lower[T ~uint8](a, b Setting[T]) Setting[T] {
+	if a.Value < b.Value {
+		return a
+	}
+	return b
+}
+
+// Mark is what can be seen of policy files without reading them: when it is
+// the same, so are they. It is empty for none.
+type Mark []fileMark
+
+type fileMark struct {
+	path         string
+	dev, ino     uint64
+	size         int64
+	mtime, ctime syscall.Timespec
+}
+
+// Equal reports whether nothing was touched between two marks.
+func (m Mark) Equal(o Mark) bool { return slices.Equal(m, o) }
+
+// Mark looks at all that Load reads at this place: the user's file, where a
+// link to it leads, the project's, and the records of trust.
+func (p Place) Mark() Mark {
+	var out Mark
+	add := func(path string, look func(string) (fs.FileInfo, error)) {
+		fi, err := look(path)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				out = append(out, fileMark{path: path + ": " + err.Error()})
+			}
+			return
+		}
+		if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+			out = append(out, fileMark{path, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim})
+		}
+	}
+	add(filepath.Join(p.ConfigDir, userFile), os.Stat)
+	for _, dir := range folders(p.Dir) {
+		add(filepath.Join(dir, ProjectFile), os.Lstat)
+	}
+	for _, dir := range ancestors(p.Dir) {
+		add(p.Trust().record(filepath.Join(dir, ProjectFile)), os.Lstat)
+	}
+	return out
+}
