@@ -53,7 +53,13 @@ func (l *Live) ByRequest(r Request) bool { return l.Now().ByRequest(r) }
 
 // NewDenials returns the deny rules that a policy did not have before.
 func (p Policy) NewDenials(before Policy) []Rule {
-	return slices.DeleteFunc(slices.Clone(p.Deny), func(r Rule) bool {
-		return slices.ContainsFunc(before.Deny, func(o Rule) bool { return o.Text() == r.Text() && o.Fenced == r.Fenced })
-	})
+	type said struct {
+		text   string
+		fenced bool
+	}
+	known := make(map[said]bool, len(before.Deny)) // there can be thousands
+	for _, r := range before.Deny {
+		known[said{r.Text(), r.Fenced}] = true
+	}
+	return slices.DeleteFunc(slices.Clone(p.Deny), func(r Rule) bool { return known[said{r.Text(), r.Fenced}] })
 }

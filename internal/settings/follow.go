@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/mirror"
 )
 
@@ -44,23 +45,47 @@ func meet(a, b Effective) Effective {
 		out.Ask = a.Ask
 	}
 	out.Allow = nil
+	known := saidSet{}
 	for _, pair := range [][2]Effective{{a, b}, {b, a}} {
-		other := pair[1].Policy()
+		other, same := pair[1].Policy(), saidBy(pair[1].Allow)
 		for _, h := range pair[0].Allow {
-			known := slices.ContainsFunc(out.Allow, func(o Held) bool { return o.Text() == h.Text() && o.Fenced == h.Fenced })
-			if !known && other.Covers(h.Rule) {
+			both := same.has(h, true) || same.has(h, false)
+			if s := (said{h.Text(), h.Fenced}); !known[s] && (both && other.Mode != bailey.NetNone || other.Covers(h.Rule)) {
+				known[s] = true
 				out.Allow = append(out.Allow, h)
 			}
 		}
 	}
 	out.Deny = slices.Clone(b.Deny)
+	known = saidBy(b.Deny)
 	for _, h := range a.Deny {
-		if !slices.ContainsFunc(out.Deny, func(o Held) bool { return o.Text() == h.Text() && (!o.Fenced || h.Fenced) }) {
+		if !known.has(h, false) && !(h.Fenced && known.has(h, true)) {
+			known[said{h.Text(), h.Fenced}] = true
 			out.Deny = append(out.Deny, h)
 		}
 	}
 	return out
 }
+
+// said is what a rule says, to be found again: a project's file, which a
+// sandbox can write, has thousands of them.
+type said struct {
+	text   string
+	fenced bool
+}
+
+type saidSet map[said]bool
+
+func saidBy(list []Held) saidSet {
+	out := make(saidSet, len(list))
+	for _, h := range list {
+		out[said{h.Text(), h.Fenced}] = true
+	}
+	return out
+}
+
+// has reports whether a rule that says the same is there, fenced or not.
+func (s saidSet) has(h Held, fenced bool) bool { return s[said{h.Text(), fenced}] }
 
 func lower[T ~uint8](a, b Setting[T]) Setting[T] {
 	if a.Value < b.Value {
@@ -75,6 +100,7 @@ type Mark []fileMark
 
 type fileMark struct {
 	path         string
+	shared       bool // a sandbox can write it
 	dev, ino     uint64
 	size         int64
 	mtime, ctime syscall.Timespec
@@ -83,28 +109,44 @@ type fileMark struct {
 // Equal reports whether nothing was touched between two marks.
 func (m Mark) Equal(o Mark) bool { return slices.Equal(m, o) }
 
+// Own is the part of a mark that no sandbox can change: that of the user's
+// file, and of the records of trust.
+func (m Mark) Own() Mark {
+	return slices.DeleteFunc(slices.Clone(m), func(f fileMark) bool { return f.shared })
+}
+
+// GivenSince reports whether trust in a project's file was given, or given
+// anew, since a mark.
+func (p Place) GivenSince(path string, m Mark) bool {
+	record := p.Trust().record(path)
+	is := func(f fileMark) bool { return f.path == record }
+	now := p.Mark()
+	i, j := slices.IndexFunc(now, is), slices.IndexFunc(m, is)
+	return i >= 0 && (j < 0 || now[i] != m[j])
+}
+
 // Mark looks at all that Load reads at this place: the user's file, where a
 // link to it leads, the project's, and the records of trust.
 func (p Place) Mark() Mark {
 	var out Mark
-	add := func(path string, look func(string) (fs.FileInfo, error)) {
+	add := func(path string, shared bool, look func(string) (fs.FileInfo, error)) {
 		fi, err := look(path)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				out = append(out, fileMark{path: path + ": " + err.Error()})
+				out = append(out, fileMark{path: path + ": " + err.Error(), shared: shared})
 			}
 			return
 		}
 		if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-			out = append(out, fileMark{path, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim})
+			out = append(out, fileMark{path, shared, st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim})
 		}
 	}
-	add(filepath.Join(p.ConfigDir, userFile), os.Stat)
+	add(filepath.Join(p.ConfigDir, userFile), false, os.Stat)
 	for _, dir := range folders(p.Dir) {
-		add(filepath.Join(dir, ProjectFile), os.Lstat)
+		add(filepath.Join(dir, ProjectFile), true, os.Lstat)
 	}
 	for _, dir := range ancestors(p.Dir) {
-		add(p.Trust().record(filepath.Join(dir, ProjectFile)), os.Lstat)
+		add(p.Trust().record(filepath.Join(dir, ProjectFile)), false, os.Lstat)
 	}
 	return out
 }

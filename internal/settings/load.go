@@ -45,22 +45,29 @@ type Files struct {
 // Load reads the files of a place. A file that is there and cannot be read, or
 // is wrong, is an error: nothing is started by half of a policy.
 func Load(p Place) (Files, error) {
-	var out Files
-	err := p.keptOut()
-	if err != nil {
-		return out, err
+	out, project, err := LoadApart(p)
+	if err == nil {
+		err = project
+	}
+	return out, err
+}
+
+// LoadApart is Load with the error about the project's file apart: a sandbox
+// can make one at any time, and it is no reason not to read the user's.
+func LoadApart(p Place) (out Files, project, err error) {
+	if err = p.keptOut(); err != nil {
+		return out, nil, err
 	}
 	if out.Doubts, err = p.doubts(); err != nil {
-		return out, err
+		return out, nil, err
 	}
 	if out.User, err = readUser(p.UserFile()); err != nil {
-		return out, err
+		return out, nil, err
 	}
-	if out.Project, err = p.ReadProject(); err != nil || out.Project == nil {
-		return out, err
+	if out.Project, project = p.ReadProject(); project == nil && out.Project != nil {
+		out.Trusted, project = p.Trust().Holds(out.Project.Path, out.Project.Data)
 	}
-	out.Trusted, err = p.Trust().Holds(out.Project.Path, out.Project.Data)
-	return out, err
+	return out, project, nil
 }
 
 // readUser reads the user's own file, which may be a link to wherever they

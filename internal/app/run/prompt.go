@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/bailey-dev/bailey/internal/control"
@@ -17,10 +18,11 @@ const promptPause = 500 * time.Millisecond
 // prompt asks at the terminal, where it is bailey's alone: the sandbox's
 // program neither reads from it nor writes to it. Anywhere else a program
 // could draw the question, or draw another one over it, so there a person
-// answers with `bailey net`.
+// answers with `bailey net`. A pipe is anywhere else: tee or a pager at its end
+// shows on the terminal what the program says.
 func (r *ruling) prompt(ctx context.Context) {
 	h := r.u.host
-	if pty.IsTerminal(h.Stdin) || pty.IsTerminal(h.Stdout) || pty.IsTerminal(h.Stderr) || r.u.req.Quiet {
+	if pty.IsTerminal(h.Stdin) || !stored(h.Stdout) || !stored(h.Stderr) || r.u.req.Quiet {
 		return
 	}
 	keys, err := pty.OpenKeys()
@@ -42,6 +44,19 @@ func (r *ruling) prompt(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// stored reports whether what is written to a file stays in it, or is gone.
+func stored(f *os.File) bool {
+	if f == nil {
+		return true
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return fi.Mode().IsRegular() || err == nil && os.SameFile(fi, null)
 }
 
 // ask shows one question and does what the answer says. It returns when that

@@ -28,6 +28,8 @@ type ruling struct {
 
 	mu      sync.Mutex
 	start   settings.Sources // that edits of a project's file cannot open
+	held    settings.Files   // that hold now
+	spent   settings.Mark    // how records of trust looked when the project's file was last not trusted; nil: it is
 	now     settings.Effective
 	granted []policy.Rule
 	refused []policy.Rule
@@ -37,7 +39,10 @@ type ruling struct {
 }
 
 func newRuling(u *running) *ruling {
-	r := &ruling{u: u, start: u.plan.sources, now: u.plan.effective}
+	r := &ruling{u: u, start: u.plan.sources, held: u.plan.sources.Files, now: u.plan.effective, told: told{own: true}}
+	if !r.held.Trusted {
+		r.spent = u.plan.mark
+	}
 	r.holds.Store(&u.plan.policy)
 	r.asking.now = time.Now
 	return r
@@ -64,59 +69,111 @@ func (r *ruling) attend(ctx context.Context) (stop func()) {
 	}
 }
 
-// follow looks at the files until ctx ends. What it costs to read them is at
-// most a quarter of the time, however often a sandbox writes its project's.
+// follow looks at the files until ctx ends. What it costs to read the project's
+// is at most a quarter of the time, however often a sandbox writes it; the
+// user's and what is trusted are not made to wait for that.
 func (r *ruling) follow(ctx context.Context) {
-	mark, settled := r.u.plan.mark, true
-	pause := policyPoll
+	mark, settled, ownSettled := r.u.plan.mark, true, true
+	var rest time.Time // until then what a sandbox can write is not read again
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(policyPoll):
 		}
-		pause = policyPoll
 		now := r.u.plan.place.Mark()
-		if now.Equal(mark) && settled {
+		sameOwn := now.Own().Equal(mark.Own())
+		own := !sameOwn || !ownSettled
+		if now.Equal(mark) && settled || !own && time.Now().Before(rest) {
 			continue
 		}
 		// Once more after each change: a file can be written twice within the
 		// grain of its times.
-		settled = now.Equal(mark)
+		settled, ownSettled = now.Equal(mark), sameOwn
 		mark = now
 		began := time.Now()
-		r.reload()
-		pause = max(pause, 3*time.Since(began))
+		r.reload(mark, own)
+		rest = began.Add(4 * time.Since(began))
 	}
 }
 
-// reload reads the files and has the proxy follow them. What cannot be read,
-// or cannot be followed, changes nothing, and is said.
-func (r *ruling) reload() {
+// reload reads the files, which look as marked, and has the proxy follow them.
+// What cannot be read, or cannot be followed, changes nothing, and is said. A
+// project's file that is the reason, which a sandbox can make at any time, does
+// not hold back what the user says: what it said before is taken in its place,
+// or else what it said at the start. own: the user did something.
+func (r *ruling) reload(mark settings.Mark, own bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, start, err := r.read()
+	r.told.own = own
+	defer func() { r.told.own = true }() // an answer is the user's too
+	files, bad, err := settings.LoadApart(r.u.plan.place)
+	if err != nil {
+		r.fault(err, "what held before holds")
+		return
+	}
+	if bad == nil {
+		if bad = r.adopt(r.asGiven(files, mark)); bad == nil {
+			r.told.recovered = true
+			return
+		}
+	}
+	before, start := r.before(files), settings.Files{User: files.User}
+	if r.adopt(before) != nil && r.adopt(start) != nil {
+		r.fault(bad, "what held before holds")
+		return
+	}
+	r.fault(bad, "what that file said before holds")
+}
+
+func (r *ruling) fault(err error, then string) {
+	r.warn("policy: " + text(short(err)) + "; " + then)
+}
+
+// asGiven takes the trust in a project's file away that was edited since it was
+// given: whoever puts it back as it was may be the sandbox, and the edit may have
+// been the user's, to tighten. To trust it anew is the user's to say.
+func (r *ruling) asGiven(files settings.Files, mark settings.Mark) settings.Files {
+	if files.Trusted && r.spent != nil && !r.u.plan.place.GivenSince(files.Project.Path, r.spent) {
+		files.Trusted = false
+		r.warn(fmt.Sprintf("policy: %s is as it was when it was trusted, and was not in between: in this run it can only tighten (bailey policy trust)", files.Project.Path))
+	}
+	if files.Trusted {
+		r.spent = nil
+	} else if r.spent == nil {
+		r.spent = mark
+	}
+	return files
+}
+
+// before is the project's file that held last, beside what the user says now:
+// they may have ended the trust in it.
+func (r *ruling) before(files settings.Files) settings.Files {
+	out := settings.Files{User: files.User, Project: r.held.Project}
+	if r.held.Trusted {
+		holds, err := r.u.plan.place.Trust().Holds(out.Project.Path, out.Project.Data)
+		out.Trusted = holds && err == nil
+	}
+	return out
+}
+
+// adopt has the proxy follow some files.
+func (r *ruling) adopt(files settings.Files) error {
+	now, start, err := r.read(files)
 	if err == nil {
 		err = r.follows(now)
 	}
-	if err != nil {
-		r.warn("policy: " + text(short(err)) + "; what held before holds")
-		return
+	if err == nil {
+		r.start, r.held = start, files
 	}
-	r.start = start
-	r.told.recovered = true
+	return err
 }
 
-// read says what the files say now, and what they may not be opened beyond.
-func (r *ruling) read() (now settings.Effective, start settings.Sources, err error) {
-	place := r.u.plan.place
-	files, err := settings.Load(place)
-	if err != nil {
-		return now, r.start, err
-	}
+// read says what files say now, and what they may not be opened beyond.
+func (r *ruling) read(files settings.Files) (now settings.Effective, start settings.Sources, err error) {
 	s := r.start
 	s.Files = files
-	if now, err = settings.Follow(r.start, s, place.Mirror); err != nil {
+	if now, err = settings.Follow(r.start, s, r.u.plan.place.Mirror); err != nil {
 		return now, r.start, err
 	}
 	if len(now.Widens) > 0 {
@@ -185,7 +242,7 @@ func (r *ruling) put(files settings.Effective, granted, refused []policy.Rule, w
 	if reply.Cut > 0 {
 		what += fmt.Sprintf(" (%d open connections were cut)", reply.Cut)
 	}
-	if r.told.may(what) {
+	if r.told.may() {
 		r.u.out.event(bailey.Event{Type: bailey.EventNetPolicy, Message: what})
 		r.u.out.say("policy: %s", what)
 	}
@@ -231,9 +288,10 @@ type told struct {
 	last      string // the latest warning: it is said once while it stays
 	recovered bool   // and again when all was well in between
 	count     int
+	own       bool // what is said now is of what the user did, which no sandbox is to drown
 }
 
-// mostTold is how many changes, and warnings, a run tells of.
+// mostTold is how many changes, and warnings, of a project's file a run tells of.
 const mostTold = 100
 
 func (t *told) warns(message string) bool {
@@ -241,10 +299,13 @@ func (t *told) warns(message string) bool {
 		return false
 	}
 	t.last, t.recovered = message, false
-	return t.may(message)
+	return t.may()
 }
 
-func (t *told) may(string) bool {
+func (t *told) may() bool {
+	if t.own {
+		return true
+	}
 	t.count++
 	return t.count <= mostTold
 }
@@ -324,7 +385,9 @@ func (r *ruling) grant(rule policy.Rule, allow, always bool) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	same := func(o policy.Rule) bool {
-		return o.Host == rule.Host && o.Wildcard == rule.Wildcard && o.Addr == rule.Addr && (rule.Port == 0 || rule.Port == o.Port)
+		port := rule.Port == 0 || rule.Port == o.Port
+		o.Port = rule.Port
+		return port && o == rule
 	}
 	granted := slices.DeleteFunc(slices.Clone(r.granted), same)
 	refused := slices.DeleteFunc(slices.Clone(r.refused), same)
@@ -352,9 +415,18 @@ func (r *ruling) grant(rule policy.Rule, allow, always bool) (string, error) {
 	place := r.u.plan.place
 	comment := fmt.Sprintf("%s: bailey net %s, sandbox %s", time.Now().Format(time.DateOnly), list, r.u.plan.name)
 	if err := place.AddRule(list, rule.String(), comment); err != nil {
-		return "", err
+		return "", forRunAlone(err, fmt.Sprintf("%s is %s until sandbox %s ends, and no longer: ", rule, word, r.u.plan.name))
 	}
 	return fmt.Sprintf("%s is %s from now on: %s%s", rule, word, place.UserFile(), r.stillWaits(rule)), nil
+}
+
+// forRunAlone says of an answer that could not be written down what holds all
+// the same.
+func forRunAlone(err error, holds string) error {
+	if e, ok := errors.AsType[*bailey.Error](err); ok {
+		return &bailey.Error{Kind: e.Kind, Message: holds + e.Message, Hint: e.Hint, Cause: e.Cause}
+	}
+	return fmt.Errorf("%s%w", holds, err)
 }
 
 // stillWaits names what waits for the same host at a port that the rule does
