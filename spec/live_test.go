@@ -384,6 +384,19 @@ func TestEGR13_ASandboxCannotWidenItsRun(t *testing.T) {
 		if got := get(t, y, "wide", "c.wild.test"); !strings.Contains(got, "not-allowed") && !strings.Contains(got, "gaierror") {
 			t.Errorf("an edited file still opens: %s", got)
 		}
+		// Put back as it was it opens nothing: the edit may have been the user's,
+		// to tighten. To trust it anew does.
+		opens := func() bool { return strings.Contains(get(t, y, "wide", "c.wild.test"), " 200 ") }
+		write("sed -i '/an edit/d' bailey.yaml")
+		if _, stderr := box.Output(); opens() || !strings.Contains(stderr, "was not in between") {
+			t.Errorf("A162 a trusted file that was put back opens:\n%s", stderr)
+		}
+		y.Run(t, "policy", "trust").OK(t)
+		time.Sleep(2 * within)
+		if !opens() {
+			_, stderr := box.Output()
+			t.Errorf("twin: trusted anew it does not open:\n%s", stderr)
+		}
 	})
 }
 
@@ -417,6 +430,18 @@ func TestEGR12_AnswersOfAPerson(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(y.Home, ".config/bailey/config.yaml")); err == nil {
 			t.Error("an answer for a run is in the user's file")
 		}
+		// One answer takes back those about the same host alone.
+		ranges := y.Start(t, "run", "--name", "ranges", "--allow", "allow.test", "--allow", "evil.test", "--", "sh", "-c", "echo ready; sleep 600")
+		ranges.Await(t, "ready")
+		y.Run(t, "net", "deny", "11.0.0.0/28", "--sandbox", "ranges").OK(t)
+		y.Run(t, "net", "deny", "11.0.9.0/24", "--sandbox", "ranges").OK(t)
+		if got := get(t, y, "ranges", "allow.test"); strings.Contains(got, "the page") {
+			t.Errorf("a second denied range took the first back: %s", got)
+		}
+		if got := get(t, y, "ranges", "evil.test"); !strings.Contains(got, "the page") {
+			t.Errorf("twin: %s", got)
+		}
+		y.Run(t, "stop", "ranges").OK(t)
 		// What a deny rule of a file refuses is not let through by an answer.
 		userPolicy(t, y, "net:\n  deny: [evil.test]\n")
 		box := y.Start(t, "run", "--name", "firm", "--allow", "allow.test", "--", "sh", "-c", "echo ready; sleep 600")
@@ -597,10 +622,16 @@ func TestEGR12_ThePromptTakesNoTypeAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out syncBuffer
+		store := filepath.Join(t.TempDir(), "out")
+		out, err := os.Create(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		stored := func() string { b, _ := os.ReadFile(store); return string(b) }
 		p := &person{t: t, tty: tty, other: other, cmd: y.Command(t.Context(), "run", "--name", "typed", "--ask", "--", python, "-c", asker), ended: make(chan error, 1)}
 		in, feed := io.Pipe()
-		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, &out, io.Discard
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, nil
 		p.cmd.ExtraFiles = []*os.File{other}
 		p.cmd.SysProcAttr.Setpgid, p.cmd.SysProcAttr.Setsid, p.cmd.SysProcAttr.Setctty, p.cmd.SysProcAttr.Ctty = false, true, true, 3
 		if err := p.cmd.Start(); err != nil {
@@ -633,10 +664,10 @@ func TestEGR12_ThePromptTakesNoTypeAhead(t *testing.T) {
 		p.sees("wants to reach a.wild.test:80")
 		time.Sleep(1500 * time.Millisecond)
 		p.types("r").sees("a.wild.test:80 is let through")
-		yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(out.String(), "a.wild.test 200") }, out.String)
+		yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(stored(), "a.wild.test 200") }, stored)
 		_ = feed.Close()
-		if code := p.leaves(); code != 0 || strings.Contains(out.String(), "evil.test 200") {
-			t.Errorf("exit %d, inside: %s", code, out.String())
+		if code := p.leaves(); code != 0 || strings.Contains(stored(), "evil.test 200") {
+			t.Errorf("exit %d, inside: %s", code, stored())
 		}
 	})
 }

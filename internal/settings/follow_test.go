@@ -1,9 +1,12 @@
 package settings_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/bailey-dev/bailey/internal/settings"
 )
@@ -48,6 +51,33 @@ func TestFollow(t *testing.T) {
 		if e, err := settings.Follow(start, now, nowhere()); err != nil || state(e) != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.what, state(e), err, c.want)
 		}
+	}
+}
+
+// A sandbox can write a project's file with as many rules as there may be, over
+// one that has as many: that is read in a moment, not by comparing each to each.
+func TestFollow_ManyRules(t *testing.T) {
+	t.Parallel()
+	list := func(name string) *settings.File {
+		var text strings.Builder
+		text.WriteString("net:\n  deny:\n")
+		for i := range 10000 {
+			fmt.Fprintf(&text, "    - %s%d.test\n", name, i)
+		}
+		return parse(t, text.String())
+	}
+	start := settings.Sources{}
+	start.User, start.Project = parse(t, "net: {allow: [u.test]}"), list("a")
+	now := start
+	now.Project = list("b")
+	began := time.Now()
+	e, err := settings.Follow(start, now, nowhere())
+	if took := time.Since(began); err != nil || len(e.Deny) != 20000 || took > 2*time.Second {
+		t.Errorf("%d rules, %v, in %v", len(e.Deny), err, took)
+	}
+	began = time.Now()
+	if n := len(e.Policy().NewDenials(e.Policy())); n != 0 || time.Since(began) > 2*time.Second {
+		t.Errorf("%d new rules in %v", n, time.Since(began))
 	}
 }
 
