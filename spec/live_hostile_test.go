@@ -23,29 +23,28 @@ func TestEGR12_ASandboxCannotHoldATighteningBack(t *testing.T) {
 		y.Write(t, "bailey.yaml", "net:\n  deny: [a.wild.test]\n")
 		box := y.Start(t, "run", "--name", "held", "--", "sh", "-c", "echo ready; sleep 600")
 		box.Await(t, "ready")
-		reaches := func(host string) bool {
+		reaches := func(t *testing.T, host string) bool {
+			t.Helper()
 			return strings.Contains(get(t, y, "held", host), "the page of "+host)
 		}
 		for _, c := range []struct{ name, do string }{
-			{"A160 twin", "true"},
-			{"A160 not YAML", "echo 'net: [' >bailey.yaml"},
-			{"A160 a key that is not known", "echo 'nett: {}' >bailey.yaml"},
-			{"A160 a preset that is not known", "echo 'net: {presets: [nothing]}' >bailey.yaml"},
-			{"A160 a folder", "rm bailey.yaml; mkdir bailey.yaml"},
-			{"A160 a link to itself", "rm bailey.yaml; ln -s bailey.yaml bailey.yaml"},
-			{"A160 a long file", "truncate -s 1M bailey.yaml"},
-			{"A160 a file that nobody may read", "chmod 0 bailey.yaml"},
-			{"A160 a folder that nobody may enter", "chmod 0 ."},
+			{"A161 twin", "true"},
+			{"A161 not YAML", "echo 'net: [' >bailey.yaml"},
+			{"A161 a key that is not known", "echo 'nett: {}' >bailey.yaml"},
+			{"A161 a preset that is not known", "echo 'net: {presets: [nothing]}' >bailey.yaml"},
+			{"A161 a folder", "rm bailey.yaml; mkdir bailey.yaml"},
+			{"A161 a link to itself", "rm bailey.yaml; ln -s bailey.yaml bailey.yaml"},
+			{"A161 a long file", "truncate -s 1M bailey.yaml"},
+			{"A161 a file that nobody may read", "chmod 0 bailey.yaml"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				defer func() {
-					_ = os.Chmod(y.Dir, 0o755)
 					_ = os.RemoveAll(filepath.Join(y.Dir, "bailey.yaml"))
 					y.Write(t, "bailey.yaml", "net:\n  deny: [a.wild.test]\n")
 					replace(t, y, both)
-					yard.Eventually(t, yard.Timeout, func() bool { return reaches("allow.test") }, func() string { return "it does not open again" })
+					yard.Eventually(t, yard.Timeout, func() bool { return reaches(t, "allow.test") }, func() string { return "it does not open again" })
 				}()
-				if !reaches("allow.test") {
+				if !reaches(t, "allow.test") {
 					t.Fatal("it is not open")
 				}
 				y.Run(t, "exec", "held", "--", "sh", "-c", c.do).OK(t)
@@ -53,12 +52,12 @@ func TestEGR12_ASandboxCannotHoldATighteningBack(t *testing.T) {
 				replace(t, y, one)
 				inTime(t, func() time.Duration {
 					time.Sleep(within)
-					if reaches("allow.test") {
+					if reaches(t, "allow.test") {
 						return 2 * within
 					}
 					return 0
 				})
-				if !reaches("evil.test") || reaches("a.wild.test") {
+				if !reaches(t, "evil.test") || reaches(t, "a.wild.test") {
 					_, stderr := box.Output()
 					t.Errorf("something else changed:\n%s", stderr)
 				}
