@@ -61,7 +61,7 @@ func (q asked) attempt(n int) attempt {
 
 // questions are random, and the same in each run.
 func questions(n int) []asked {
-	r := rand.New(rand.NewPCG(8, 40)) //nolint:gosec // no secret
+	r := rand.New(rand.NewPCG(8, 40))
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
 	ports := []int{80, 80, 80, 8080, 443}
 	var out []asked
@@ -102,7 +102,7 @@ func TestEGR08_TestAndGateAgree(t *testing.T) {
 		}
 		for _, at := range []string{"11.0.0.10:8080", "11.0.0.66:8080"} {
 			ln := lab.Listen(at)
-			go func() { _ = http.Serve(ln, http.NotFoundHandler()) }() //nolint:gosec // ends with the lab
+			go func() { _ = http.Serve(ln, http.NotFoundHandler()) }() // ends with the lab
 		}
 		y.Wrap = lab.Enter
 		userPolicy(t, y, agreed)
@@ -127,7 +127,7 @@ func TestEGR08_TestAndGateAgree(t *testing.T) {
 				t.Errorf("%s: policy test says %+v, the gate %q (%s)", q, said, got, r.Message)
 			}
 		}
-		for _, want := range strings.Fields("allowed-by-rule not-allowed port-not-allowed method-not-allowed path-not-allowed denied-by-rule ambiguous-path") {
+		for want := range strings.FieldsSeq("allowed-by-rule not-allowed port-not-allowed method-not-allowed path-not-allowed denied-by-rule ambiguous-path") {
 			verdict := "deny "
 			if want == "allowed-by-rule" {
 				verdict = "allow "

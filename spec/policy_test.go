@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -97,6 +98,30 @@ func TestEGR13_AProjectsFileOnlyTightens(t *testing.T) {
 			doesNotStart(t, y, "is not trusted")
 		}
 		stayed(t, lab, []netip.AddrPort{onAllowed(80)}, "allow.test")
+
+		// The user's own is theirs alone to write.
+		if err := os.Remove(filepath.Join(y.Dir, "bailey.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		own := filepath.Join(y.Home, ".config/bailey/config.yaml")
+		for _, at := range []string{own, filepath.Dir(own)} {
+			fi, err := os.Stat(at)
+			if err = errors.Join(err, os.Chmod(at, fi.Mode()|0o002)); err != nil {
+				t.Fatal(err)
+			}
+			doesNotStart(t, y, "everybody on this machine can write "+at)
+			if err := os.Chmod(at, fi.Mode()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(os.Chmod(own, 0o644), os.Chown(own, 4321, 4321)); err != nil {
+			t.Fatal(err)
+		}
+		doesNotStart(t, y, "is not yours")
+		if err := os.Chown(own, y.UID, y.GID); err != nil {
+			t.Fatal(err)
+		}
+		attack(t, y, []attempt{allowed, refusedEvil})
 
 		// Twin: trusted, it adds; and deny-all stays all the same.
 		y.Write(t, "bailey.yaml", "net:\n  allow: [evil.test]\n")

@@ -144,9 +144,6 @@ func (c *policyTestCommand) request() (policy.Request, error) {
 	if !strings.HasPrefix(c.Path, "/") {
 		return policy.Request{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("--path: %q does not begin with a slash", c.Path), "write --path /v1/models")
 	}
-	if strings.Contains(c.Host, "/") {
-		return policy.Request{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", c.Host), "write the host alone, such as example.com:443, and the path with --path")
-	}
 	if err := policy.CheckMethod(c.Method); err != nil {
 		return policy.Request{}, bailey.WrapError(bailey.Invalid, "--method", err, "write it in capitals, such as POST")
 	}
@@ -160,6 +157,9 @@ func (c *policyTestCommand) request() (policy.Request, error) {
 // where no port is written, which it reports.
 func question(text string) (ask policy.Request, written bool, err error) {
 	ask = policy.Request{Protocol: policy.ProtocolTLS, Host: text, Port: 443}
+	if strings.Contains(text, "/") {
+		return ask, false, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", text), "write the host alone, such as example.com:443; policy test takes a path with --path")
+	}
 	if addr, err := netip.ParseAddr(text); err == nil {
 		ask.Host, ask.Addr = "", addr
 		return ask, false, nil

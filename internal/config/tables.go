@@ -32,7 +32,7 @@ func Folders() []Folder {
 	return []Folder{
 		{"the user's policy file, `config.yaml`", "XDG_CONFIG_HOME", "~/.config/bailey"},
 		{"which project files are trusted", "XDG_DATA_HOME", "~/.local/share/bailey"},
-		{"state (reserved)", "XDG_STATE_HOME", "~/.local/state/bailey"},
+		{"the [record of decisions](events.md#the-record-of-decisions)", "XDG_STATE_HOME", "~/.local/state/bailey"},
 		{"sockets of running sandboxes", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
 	}
 }

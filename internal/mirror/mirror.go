@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/bailey-dev/bailey"
 )
@@ -62,6 +63,8 @@ func ruleOf(text string) string {
 	}
 	port := u.Port()
 	switch {
+	case u.User == nil && strings.Contains(text, "@"): // a password with a slash: what is before that is no host
+		return ""
 	case u.Scheme != "http" && u.Scheme != "https":
 		return ""
 	case port == "" && u.Scheme == "http":
@@ -85,7 +88,7 @@ func (h Host) read(path string) string {
 	if !ok {
 		return ""
 	}
-	f, err := os.Open(real)
+	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
 	if err != nil {
 		return ""
 	}
@@ -160,7 +163,7 @@ func settings(text string) []setting {
 		case bare == "" || bare[0] == '#' || bare[0] == ';':
 		case bare[0] == '[' && strings.HasSuffix(bare, "]"):
 			section = strings.Trim(bare, "[]")
-		case line[0] == ' ' && len(out) > 0 && strings.Contains(bare, "://") && !strings.Contains(key, " ") && strings.Contains(key, "://"):
+		case (line[0] == ' ' || line[0] == '\t') && len(out) > 0 && strings.Contains(bare, "://") && !strings.Contains(key, " ") && strings.Contains(key, "://"):
 			out[len(out)-1].value += " " + bare
 		case isSetting:
 			value = strings.Trim(strings.TrimSpace(value), `"'`)

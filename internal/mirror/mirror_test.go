@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,6 +60,8 @@ func TestFind(t *testing.T) {
 		{"npm", map[string]string{"~/.npmrc": "registry=https://${HOST}/\n"}, map[string]string{"HOST": "v.example.com"}, "v.example.com:443"},
 		{"npm", map[string]string{"~/.npmrc": "registry=https://file.example.com/\n"}, map[string]string{"npm_config_registry": "https://env.example.com"}, "env.example.com:443"},
 		{"npm", map[string]string{"n/bin/npm": "", "n/node_modules/@npmcli/config/lib/definitions/definitions.js": npmSource}, map[string]string{"PATH": "DIR/n/bin"}, "default.example.com:443"},
+		{"pip", map[string]string{"~/.config/pip/pip.conf": "[global]\nindex-url = https://own.example.com/simple\nextra-index-url =\n\thttps://x.example.com/simple\n"}, nil, "own.example.com:443 x.example.com:443"},
+		{"npm", map[string]string{"~/.npmrc": "registry=https://secret.token:12/3@npm.example.com/\n@a:registry=https://a.example.com/\n"}, nil, "a.example.com:443"}, // a slash in a password: what is before it is no host
 		{"pip", map[string]string{"root/etc/pip.conf": "[global]\nindex-url = https://etc.example.com/simple\n", "~/.config/pip/pip.conf": "[global]\nindex-url = https://user:secret@own.example.com/simple\nextra-index-url =\n    https://x.example.com/simple\n    http://y.example.com/simple\n"}, nil, "own.example.com:443 x.example.com:443 y.example.com:80"},
 		{"pip", nil, map[string]string{"PIP_INDEX_URL": "https://env.example.com/simple"}, "env.example.com:443"},
 		{"pip", map[string]string{"root/usr/lib/python3/dist-packages/pip/_internal/models/index.py": "PyPI = PackageIndex(\n    \"https://p.example.com/\", file_storage_domain=\"f.example.com\"\n)\n"}, nil, "p.example.com:443 f.example.com:443"},
@@ -126,5 +130,24 @@ func TestFind_FollowsNoLinkIntoTheWorkspace(t *testing.T) {
 	}
 	if got, err := mirror.Find("npm", h); err == nil {
 		t.Errorf("found %v", got)
+	}
+}
+
+// A pipe in the place of a file has no writer: nothing waits for one.
+func TestFind_WaitsForNoPipe(t *testing.T) {
+	t.Parallel()
+	h := machine(t, map[string]string{"~/x": ""}, nil)
+	if err := syscall.Mkfifo(filepath.Join(h.Home, ".npmrc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = mirror.Find("npm", h)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for a writer")
 	}
 }

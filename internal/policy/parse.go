@@ -64,6 +64,9 @@ func lintIdle(s string, r Rule) error {
 // full reaches, and port 53 are fine too. It may be a range of addresses, such
 // as 11.0.0.0/24 or [2606:4700::/32]:443. Without a port it denies every port.
 func ParseDenyRule(s string) (Rule, error) {
+	if s == "*" {
+		return Rule{}, bad(s, "it names every host", "use mode none for that (--net none), or name the hosts")
+	}
 	if r, ok, err := parseRange(s); ok || err != nil {
 		return r, err
 	}
@@ -141,7 +144,7 @@ func refuseForeign(s string) error {
 	}
 	if _, rest, ok := strings.Cut(s, "://"); ok {
 		host, _, _ := strings.Cut(rest, "/")
-		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host))
+		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host[strings.LastIndexByte(host, '@')+1:])) // no name, no password
 	}
 	if isRange(s) {
 		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; --net open is for every public one, and deny rules may be ranges")
@@ -156,7 +159,10 @@ func refuseForeign(s string) error {
 	case strings.Contains(s, ","):
 		return bad(s, "it holds a comma, and a rule is one host", "write one host per rule, such as --allow a.example --allow b.example")
 	case strings.Contains(s, "/"):
-		host, _, _ := strings.Cut(s, "/")
+		host, bits, _ := strings.Cut(s, "/")
+		if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+			return bad(s, fmt.Sprintf("%q is not the length of a range of addresses", bits), fmt.Sprintf("write a number up to %d, such as %s/%d in a deny rule, or the address alone", a.BitLen(), a, a.BitLen()))
+		}
 		return bad(s, "it holds a path, and a rule is one host", fmt.Sprintf("write the bare host: %q", host))
 	case strings.ContainsAny(s, `?#\`):
 		return bad(s, "it is not a host name", "write a host such as example.com")

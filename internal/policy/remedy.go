@@ -88,8 +88,10 @@ func note(reason string) string {
 	switch reason {
 	case ReasonDeniedByRule:
 		return "a deny rule refuses it, and deny beats allow"
-	case ReasonMethod, ReasonPath:
-		return "the rule for it allows other requests alone"
+	case ReasonMethod:
+		return "the rule for it allows other methods alone"
+	case ReasonPath:
+		return "the rule for it allows other paths alone"
 	case ReasonSealed:
 		return "a rule about it is about requests, which cannot be seen in this connection"
 	case ReasonAddress:

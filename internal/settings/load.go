@@ -81,7 +81,38 @@ func readUser(path string) (*File, error) {
 		return nil, unreadable(path, err)
 	}
 	defer func() { _ = f.Close() }()
+	if err := ownFile(path, f); err != nil {
+		return nil, err
+	}
 	return parseOpen(path, f)
+}
+
+// ownFile refuses a user's own file that somebody else of the machine could
+// have written, or could put another in the place of: what it allows holds in
+// every project.
+func ownFile(path string, f *os.File) error {
+	fi, err := f.Stat()
+	if err != nil {
+		return unreadable(path, err)
+	}
+	stat, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Getuid() && stat.Uid != 0 {
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("the policy file %s is not yours, and what it says would hold", path), fmt.Sprintf("make it yours: chown %d %s", os.Getuid(), path))
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return unreadable(path, err)
+	}
+	for _, at := range []string{real, filepath.Dir(path), filepath.Dir(real)} {
+		fi, err := os.Stat(at)
+		if err != nil {
+			return unreadable(path, err)
+		}
+		if fi.Mode()&0o002 != 0 && (!fi.IsDir() || fi.Mode()&fs.ModeSticky == 0) {
+			return bailey.NewError(bailey.Forbidden, fmt.Sprintf("everybody on this machine can write %s, and what the policy file there says would hold", at), "make it yours to write: chmod o-w "+at)
+		}
+	}
+	return nil
 }
 
 // ReadFile reads a policy file that a person names.
@@ -163,8 +194,13 @@ func (p Place) readProjectIn(dir string) ([]byte, error) {
 		return nil, nil
 	}
 	data, _, err := beneath.ReadFile(d, ProjectFile, MaxFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil //nolint:nilnil // none is an answer
+	case errors.Is(err, syscall.ELOOP):
+		err = errors.New("it is a link, and none is followed in a project")
+	case errors.Is(err, beneath.ErrStrange), errors.Is(err, syscall.ENXIO):
+		err = fmt.Errorf("it is no plain file of at most %d bytes", MaxFile)
 	}
 	if err != nil {
 		return nil, unreadable(path, err)

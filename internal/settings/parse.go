@@ -96,7 +96,7 @@ func (p *parser) syntax(err error, data []byte) {
 	if m := regexp.MustCompile(`^(?:[a-z ]*)line (\d+): `).FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = message[len(m[0]):]
-		if strings.HasPrefix(message, "did not find expected") {
+		if strings.HasPrefix(message, "did not find expected") && message != noAlias {
 			line++ // the library's parser counts from 0, its scanner from 1
 		}
 	}
@@ -104,7 +104,35 @@ func (p *parser) syntax(err error, data []byte) {
 	line = min(line, len(lines))
 	text := lines[line-1]
 	column += len(text) - len(bytes.TrimLeft(text, " \t"))
+	if at, fix := slip(message, text); fix != "" {
+		column, message = at, fix
+	}
 	p.add(line, column, "not YAML: "+message)
+}
+
+// What the library says where a star or an ampersand begins no alias or anchor,
+// and where a character can begin nothing.
+const (
+	noAlias = "did not find expected alphabetic or numeric character"
+	noToken = "found character that cannot start any token"
+)
+
+// quotable is what begins a text that has to be in quotes.
+var quotable = regexp.MustCompile("(?:^|[\\s\\[{,])([*&@`%])")
+
+// slip says in words what is most often meant by a fault of the library's, at
+// which column, and what to write; "" where that is not known.
+func slip(message string, text []byte) (column int, fix string) {
+	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
+	tab := bytes.IndexByte(indent, '\t')
+	m := quotable.FindSubmatchIndex(text)
+	switch {
+	case tab >= 0 && (message == noToken || strings.Contains(message, "tab character")):
+		return tab + 1, "the line is indented with a tab; use spaces"
+	case m != nil && (message == noAlias || message == noToken):
+		return m[2] + 1, fmt.Sprintf("a text that begins with %s has to be in quotes, such as \"*.example.com\"", text[m[2]:m[3]])
+	}
+	return 0, ""
 }
 
 // check holds a node to a spec. path is where in the file it is, for messages.

@@ -99,6 +99,15 @@ func TestParse_SaysNothing(t *testing.T) {
 func TestParse_Refuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
+		{"net:\n  allow:\n\t- a.example", `f:3:1: not YAML: the line is indented with a tab; use spaces`},
+		{"net:\n  allow:\n    - a.example\n\t- b.example", `: not YAML: `},
+		{"net:\n\tmode: none", `f:2:1: not YAML: the line is indented with a tab; use spaces`},
+		{"net:\n  allow:\n  - a.example\n  - *.b.example\n  mode: allow\n", `f:4:5: not YAML: a text that begins with * has to be in quotes, such as "*.example.com"`},
+		{"net:\n  allow: [a.example, *.b.example]", `f:2:22: not YAML: a text that begins with * has to be in quotes`},
+		{"net:\n  allow: [@a]", `f:2:11: not YAML: a text that begins with @ has to be in quotes`},
+		{"net:\n  deny: ['*']", `it names every host; use mode none for that`},
+		{"net:\n  deny: [10.0.0.0/33]", `f:2:10: network rule "10.0.0.0/33": "33" is not the length of a range of addresses; write a number up to 32`},
+		{"net:\n  deny: ['https://u:secret@a.example/x']", `write the bare host: "a.example"`},
 		{"nte: {}", `f:1:1: unknown key "nte" in the file; did you mean "net"?`},
 		{"net:\n  alow: []", `f:2:3: unknown key "alow" in net; did you mean "allow"?`},
 		{"net:\n  mode: opne", `f:2:9: net.mode: unknown value "opne"; did you mean "open"?`},

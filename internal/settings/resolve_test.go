@@ -290,8 +290,12 @@ func TestLoad_RefusesStrangeFiles(t *testing.T) {
 		if err := put(filepath.Join(p.Dir, settings.ProjectFile)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := settings.Load(p); err == nil {
+		_, err := settings.Load(p)
+		if err == nil {
 			t.Errorf("%s is accepted", what)
+		}
+		if what != "invalid" && !strings.Contains(err.Error(), "it is a link, and none is followed") && !strings.Contains(err.Error(), "it is no plain file of at most") {
+			t.Errorf("%s: what is wrong is not said: %v", what, err)
 		}
 	}
 	p := place(t) // the user's own may be a link, and must be readable
@@ -425,6 +429,57 @@ func TestTrust_FolderOfOthers(t *testing.T) {
 	if _, err := settings.Load(p); err == nil {
 		t.Error("what everybody can write is believed")
 	}
+}
+
+// The user's own file holds in every project: one that somebody else of the
+// machine could have written stops a start.
+func TestLoad_UsersFileOfOthers(t *testing.T) {
+	t.Parallel()
+	made := func(t *testing.T) (p settings.Place, path string) {
+		t.Helper()
+		p = place(t)
+		path = filepath.Join(p.ConfigDir, "config.yaml")
+		write(t, path, "net: {allow: [u.test]}\n")
+		return p, path
+	}
+	refused := func(p settings.Place, words string) {
+		t.Helper()
+		if _, err := settings.Load(p); bailey.KindOf(err) != bailey.Forbidden || !strings.Contains(err.Error(), words) {
+			t.Errorf("want %q, got %v", words, err)
+		}
+	}
+	p, path := made(t)
+	for at, mode := range map[string]os.FileMode{path: 0o666, p.ConfigDir: 0o777} {
+		fi, err := os.Stat(at)
+		if err = errors.Join(err, os.Chmod(at, mode)); err != nil {
+			t.Fatal(err)
+		}
+		refused(p, "everybody on this machine can write "+at+",")
+		if err := os.Chmod(at, fi.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(path, 0o664), os.Chmod(p.ConfigDir, 0o777|os.ModeSticky)); err != nil { // a group of one; no one else's to replace
+		t.Fatal(err)
+	}
+	if load(t, p).User == nil {
+		t.Error("the user's own is not read")
+	}
+
+	shared := filepath.Join(filepath.Dir(p.Dir), "shared", "c.yaml") // behind a link
+	write(t, shared, "net: {allow: [u.test]}\n")
+	if err := errors.Join(os.Remove(path), os.Symlink(shared, path), os.Chmod(filepath.Dir(shared), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	refused(p, "everybody on this machine can write "+filepath.Dir(shared)+",")
+	if os.Getuid() != 0 {
+		return // only root gives files away
+	}
+	p, path = made(t)
+	if err := os.Chown(path, 4321, 4321); err != nil {
+		t.Fatal(err)
+	}
+	refused(p, "is not yours")
 }
 
 // What takes a tightening away is said: at the start and after a run.
