@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -670,23 +669,4 @@ func TestEGR12_ThePromptTakesNoTypeAhead(t *testing.T) {
 			t.Errorf("exit %d, inside: %s", code, stored())
 		}
 	})
-}
-
-// syncBuffer is a buffer that is written to while it is read.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	return len(p), nil
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
 }

@@ -59,7 +59,7 @@ func meet(a, b Effective) Effective {
 	out.Deny = slices.Clone(b.Deny)
 	known = saidBy(b.Deny)
 	for _, h := range a.Deny {
-		if !known.has(h, false) && !(h.Fenced && known.has(h, true)) {
+		if !known.has(h, false) && (!h.Fenced || !known.has(h, true)) {
 			known[said{h.Text(), h.Fenced}] = true
 			out.Deny = append(out.Deny, h)
 		}
