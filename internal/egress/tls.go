@@ -43,7 +43,7 @@ func (f *flow) serveTLS(ctx context.Context) {
 		return
 	}
 	if h.ech && f.p.rules.Policy().Mode.ByList() {
-		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello)", f.host))
+		f.refuse(policy.ReasonECH, fmt.Sprintf("the TLS connection to %s carries encrypted_client_hello, which can hide another name; switch it off in the client (Chromium: policy EncryptedClientHelloEnabled, Firefox: DisableEncryptedClientHello), or have TLS to it opened (inspect: true in its rule)", f.host))
 		return
 	}
 	f.splice(ctx, newHelloScreen(ctx, h, size))

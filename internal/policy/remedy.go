@@ -111,7 +111,7 @@ func note(reason string) string {
 	case ReasonPolicyChanged:
 		return "open when the rules were changed, and cut"
 	case ReasonECH:
-		return "its name is encrypted, which no rule mends: switch ECH off in the client"
+		return "its name may be encrypted: switch ECH off in the client, or give the host inspect: true"
 	case ReasonNoName:
 		return "it says no name, which no rule mends"
 	case ReasonInvalidName, ReasonNameMismatch, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself, ReasonUnknown, ReasonTooMany:

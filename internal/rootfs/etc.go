@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -200,24 +201,40 @@ func (b *builder) identity(h Host) {
 	b.file("/etc/bash.bashrc", "[ -z \"${PS1-}\" ] && return\nshopt -s checkwinsize\nPS1='\\u@\\h:\\w\\$ '\n")
 	b.names(h)
 	b.file("/etc/gitconfig", gitConfig(h))
-	b.browsers()
+	b.browsers(h.Root)
 }
 
-// browsers writes what browsers want to know. They add an extension to every
-// TLS connection that can hide another name (encrypted_client_hello, RFC 9849),
-// used or not, and a proxy that goes by names has to refuse it: the policies of
-// an administrator switch it off. Chromium reads the first three folders, by
-// its make; Firefox the last.
-func (b *builder) browsers() {
-	for _, dir := range []string{"/etc/chromium", "/etc/opt/chrome", "/etc/opt/chrome_for_testing"} {
-		b.file(dir+"/policies/managed/sandbox.json", `{"EncryptedClientHelloEnabled": false}`+"\n")
+// browsers writes what browsers want to know, as the policies of an
+// administrator. They add an extension to every TLS connection that can hide
+// another name (encrypted_client_hello, RFC 9849), used or not, and a proxy that
+// goes by names has to refuse it: it is switched off. And root, where there is
+// one, is trusted (Chromium 131 and later). Chromium reads a folder by its make;
+// Firefox has one file for all of it.
+func (b *builder) browsers(root []byte) {
+	chromium := map[string]any{"EncryptedClientHelloEnabled": false}
+	firefox := map[string]any{"DisableEncryptedClientHello": true}
+	if root != nil {
+		chromium["CACertificates"] = [][]byte{root}
+		firefox["Certificates"] = map[string]any{"Install": []string{ownRoot}}
 	}
-	b.file("/etc/firefox/policies/policies.json", `{"policies": {"DisableEncryptedClientHello": true}}`+"\n")
+	for _, dir := range []string{"/etc/chromium", "/etc/chromium-browser", "/etc/opt/chrome", "/etc/opt/chrome_for_testing", "/etc/opt/edge", "/etc/brave"} {
+		b.json(dir+"/policies/managed/sandbox.json", chromium)
+	}
+	b.json("/etc/firefox/policies/policies.json", map[string]any{"policies": firefox})
 	if b.tree.isDir("/etc/chromium.d") {
 		// Debian's chromium sources every file there, and fails without one.
 		// The host's own hold keys, and flags that may name its proxy.
 		b.file("/etc/chromium.d/sandbox", "# The host's own flags are not taken over.\n")
 	}
+}
+
+// json writes a value of maps, lists, strings and booleans, which always encode.
+func (b *builder) json(path string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("bug: a policy does not encode: " + err.Error())
+	}
+	b.file(path, string(data)+"\n")
 }
 
 // overflowID is the kernel's number for an id that is not mapped

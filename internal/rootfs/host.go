@@ -40,6 +40,7 @@ type Plan struct {
 	Mounts   []bailey.Mount // read-only, sorted by target, none below another of the same source
 	Tmpfs    []bailey.Tmpfs // memory file systems, sorted by target
 	Files    []bailey.File  // generated, world-readable, none below a mount
+	Home     []bailey.File  // generated, below HomeDir, for the user alone
 	Links    []bailey.Link  // generated, none below a mount
 	Env      []string       // NAME=VALUE, each name once, sorted
 	Notes    []string       // sentences for the header, such as a toolchain that could not be found
@@ -54,7 +55,7 @@ func FromHost(h Host) (Plan, error) {
 	}
 	t := newTree(h.Dir)
 	uid, gid := InsideIDs(h.UID, h.GID)
-	b := &builder{tree: t, plan: Plan{UID: uid, GID: gid, Mounts: nil, Tmpfs: nil, Files: nil, Links: nil, Env: nil, Notes: nil}}
+	b := &builder{tree: t, plan: Plan{UID: uid, GID: gid, Mounts: nil, Tmpfs: nil, Files: nil, Home: nil, Links: nil, Env: nil, Notes: nil}}
 	if err := b.system(); err != nil {
 		return Plan{}, err
 	}

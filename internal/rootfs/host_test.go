@@ -163,8 +163,8 @@ func TestFromHost_ShowsTheSystemAndNothingElse(t *testing.T) {
 		}
 	}
 	wantFiles := []string{
-		"/etc/bash.bashrc", "/etc/chromium/policies/managed/sandbox.json", "/etc/firefox/policies/policies.json", "/etc/gitconfig", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/ld.so.conf.d/a.conf",
-		"/etc/nsswitch.conf", "/etc/opt/chrome/policies/managed/sandbox.json", "/etc/opt/chrome_for_testing/policies/managed/sandbox.json",
+		"/etc/bash.bashrc", "/etc/brave/policies/managed/sandbox.json", "/etc/chromium-browser/policies/managed/sandbox.json", "/etc/chromium/policies/managed/sandbox.json", "/etc/firefox/policies/policies.json", "/etc/gitconfig", "/etc/group", "/etc/hostname", "/etc/hosts", "/etc/ld.so.conf.d/a.conf",
+		"/etc/nsswitch.conf", "/etc/opt/chrome/policies/managed/sandbox.json", "/etc/opt/chrome_for_testing/policies/managed/sandbox.json", "/etc/opt/edge/policies/managed/sandbox.json",
 		"/etc/passwd", "/etc/profile", "/etc/resolv.conf", "/etc/services", "/etc/ssl/openssl.cnf",
 	}
 	if diff := cmp.Diff(wantFiles, files); diff != "" {

@@ -5,9 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the name that OpenSSL looks a certificate up by; nothing rests on it
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"path/filepath"
@@ -20,6 +18,7 @@ import (
 	"github.com/pavlo-v-chernykh/keystore-go/v4"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/nssdb"
 )
 
 // Where what a sandbox trusts is, when TLS of it is opened. What programs read
@@ -200,7 +199,9 @@ func (t *trust) finish(tools []Tool) (map[string]string, error) {
 			t.link(path, target)
 		}
 	}
-	t.browsers()
+	if err := t.nss(); err != nil {
+		return nil, err
+	}
 	env := trustVariables()
 	elsewhere := t.javaElsewhere(tools)
 	if elsewhere {
@@ -255,16 +256,18 @@ func trustVariables() map[string]string {
 	return env
 }
 
-// browsers tells Chromium (131 and later) and Firefox by policy files, which
-// stand for the certificate databases (NSS) of the user.
-func (t *trust) browsers() {
-	der := base64.StdEncoding.EncodeToString(t.root.Raw)
-	chromium, _ := json.Marshal(map[string][]string{"CACertificates": {der}})
-	for _, dir := range []string{"/etc/chromium", "/etc/chromium-browser", "/etc/opt/chrome", "/etc/opt/chrome_for_testing", "/etc/opt/edge", "/etc/brave"} {
-		t.file(dir+"/policies/managed/bailey.json", string(chromium)+"\n")
+// nss writes the database of the user's certificates where programs of NSS look
+// (sql:$HOME/.pki/nssdb): Chromium's headless shell, for one, has no policies.
+func (t *trust) nss() error {
+	const dir = HomeDir + "/.pki/nssdb"
+	files, err := nssdb.New(dir, t.root, t.root.Subject.CommonName)
+	if err != nil {
+		return fmt.Errorf("make the database of certificates for NSS: %w", err)
 	}
-	firefox, _ := json.Marshal(map[string]any{"policies": map[string]any{"Certificates": map[string]any{"Install": []string{ownRoot}}}})
-	t.file("/etc/firefox/policies/policies.json", string(firefox)+"\n")
+	for name, data := range files {
+		t.plan.Home = append(t.plan.Home, bailey.File{Path: dir + "/" + name, Mode: 0o600, Data: data})
+	}
+	return nil
 }
 
 // javaElsewhere reports whether there is a Java inside whose store is a file of

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pavlo-v-chernykh/keystore-go/v4"
 
 	"github.com/bailey-dev/bailey/internal/pki"
@@ -93,10 +94,21 @@ func TestFromHost_TrustsItsRoot(t *testing.T) {
 		t.Errorf("Java is told twice: %q", p.Env)
 	}
 	var policy struct{ CACertificates [][]byte }
-	if err := json.Unmarshal(fileOf(p, "/etc/chromium/policies/managed/bailey.json"), &policy); err != nil || len(policy.CACertificates) != 1 || !bytes.Equal(policy.CACertificates[0], own.DER()) {
+	if err := json.Unmarshal(fileOf(p, "/etc/chromium/policies/managed/sandbox.json"), &policy); err != nil || len(policy.CACertificates) != 1 || !bytes.Equal(policy.CACertificates[0], own.DER()) {
 		t.Errorf("Chromium's policy: %v", err)
 	}
-	for _, f := range p.Files {
+	if got := string(fileOf(p, "/etc/firefox/policies/policies.json")); got != `{"policies":{"Certificates":{"Install":["/etc/ssl/bailey/root.pem"]},"DisableEncryptedClientHello":true}}`+"\n" {
+		t.Errorf("Firefox's policy: %s", got)
+	}
+	var home []string
+	for _, f := range p.Home {
+		home = append(home, f.Path)
+	}
+	slices.Sort(home)
+	if diff := cmp.Diff([]string{"/home/agent/.pki/nssdb/cert9.db", "/home/agent/.pki/nssdb/key4.db", "/home/agent/.pki/nssdb/pkcs11.txt"}, home); diff != "" {
+		t.Error(diff)
+	}
+	for _, f := range slices.Concat(p.Files, p.Home) {
 		if block, _ := pem.Decode(f.Data); bytes.Contains(f.Data, []byte("PRIVATE")) || block != nil && block.Type != "CERTIFICATE" {
 			t.Errorf("A168: %s holds a key", f.Path)
 		}
@@ -107,7 +119,7 @@ func TestFromHost_TrustsItsRoot(t *testing.T) {
 func TestFromHost_WithoutRoot(t *testing.T) {
 	t.Parallel()
 	p := plan(t, host(machine(t, debian(t))))
-	if !slices.Contains(mounts(p), "/etc/ssl/certs") || fileOf(p, "/etc/ssl/bailey/root.pem") != nil {
+	if !slices.Contains(mounts(p), "/etc/ssl/certs") || fileOf(p, "/etc/ssl/bailey/root.pem") != nil || p.Home != nil {
 		t.Errorf("mounts %q", mounts(p))
 	}
 	for _, pair := range p.Env {

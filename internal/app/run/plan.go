@@ -191,7 +191,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 	s.Tmpfs, s.Links = system.Tmpfs, slices.Concat(system.Links, ws.Links)
 	s.Files = system.Files
 	s.Shadows, s.GitDirs = ws.Shadows, ws.Guard.GitDirs
-	for _, f := range preset.Files {
+	for _, f := range slices.Concat(system.Home, preset.Files) {
 		p.files = append(p.files, wire.File{Path: f.Path, Mode: uint16(f.Mode.Perm()), Data: f.Data})
 	}
 	for _, m := range slices.Concat(system.Mounts, preset.Mounts) {

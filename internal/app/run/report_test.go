@@ -55,7 +55,7 @@ func TestNetFooter_SaysInWordsWhatNoRuleMends(t *testing.T) {
 		policy.ReasonSpecialAddress: "(a private or special address, which no rule for a host opens, 2 times)",
 		policy.ReasonHostAddress:    "(an address of this machine itself, which no rule for a host opens, 2 times)",
 		policy.ReasonDeniedByRule:   "(a deny rule refuses it, and deny beats allow, 2 times)",
-		policy.ReasonECH:            "(its name is encrypted, which no rule mends: switch ECH off in the client, 2 times)",
+		policy.ReasonECH:            "(its name may be encrypted: switch ECH off in the client, or give the host inspect: true, 2 times)",
 		policy.ReasonBadTLS:         "(bad-tls: no rule mends it, 2 times)",
 		policy.ReasonUpstream:       "(allowed, but it did not answer, 2 times)",
 		policy.ReasonNotAllowed:     "(not-allowed, 2 times)   --allow a.test:443",
