@@ -153,23 +153,50 @@ func objects(root *x509.Certificate, name string) ([][]any, error) {
 	sha, md := sha1.Sum(root.Raw), md5.Sum(root.Raw) //nolint:gosec // see imports
 	yes, no := []byte{1}, []byte{0}
 	return [][]any{
-		object(1, map[attribute][]byte{
-			ckaClass: ulong(certificate), ckaToken: yes, ckaPrivate: no, ckaLabel: []byte(name), ckaValue: root.Raw, ckaCertType: ulong(0),
-			ckaIssuer: root.RawIssuer, ckaSerial: serial, ckaSubject: root.RawSubject, ckaID: id[:], ckaModifiable: yes,
+		object(1, values{
+			{ckaClass, ulong(certificate)},
+			{ckaToken, yes},
+			{ckaPrivate, no},
+			{ckaLabel, []byte(name)},
+			{ckaValue, root.Raw},
+			{ckaCertType, ulong(0)},
+			{ckaIssuer, root.RawIssuer},
+			{ckaSerial, serial},
+			{ckaSubject, root.RawSubject},
+			{ckaID, id[:]},
+			{ckaModifiable, yes},
 		}),
-		object(2, map[attribute][]byte{
-			ckaClass: ulong(trustOfOne), ckaToken: yes, ckaPrivate: no, ckaLabel: empty(), ckaIssuer: root.RawIssuer, ckaSerial: serial, ckaModifiable: yes,
-			ckaServerAuth: ulong(trustedToIssue), ckaClientAuth: ulong(validToIssue), ckaCodeSigning: ulong(mustVerify), ckaEmail: ulong(mustVerify),
-			ckaStepUp: no, ckaSHA1: sha[:], ckaMD5: md[:],
+		object(2, values{
+			{ckaClass, ulong(trustOfOne)},
+			{ckaToken, yes},
+			{ckaPrivate, no},
+			{ckaLabel, empty()},
+			{ckaIssuer, root.RawIssuer},
+			{ckaSerial, serial},
+			{ckaModifiable, yes},
+			{ckaServerAuth, ulong(trustedToIssue)},
+			{ckaClientAuth, ulong(validToIssue)},
+			{ckaCodeSigning, ulong(mustVerify)},
+			{ckaEmail, ulong(mustVerify)},
+			{ckaStepUp, no},
+			{ckaSHA1, sha[:]},
+			{ckaMD5, md[:]},
 		}),
 	}, nil
 }
 
-func object(id int, values map[attribute][]byte) []any {
+// values are what an object has of attributes: an attribute, and its value as
+// NSS keeps it.
+type values []struct {
+	of attribute
+	is []byte
+}
+
+func object(id int, has values) []any {
 	row := make([]any, 1+len(columns()))
 	row[0] = id
-	for a, v := range values {
-		row[column(a)] = v
+	for _, v := range has {
+		row[column(v.of)] = v.is
 	}
 	return row
 }
@@ -193,7 +220,7 @@ func metaData(object []any) ([][]any, error) {
 	for _, a := range []attribute{ckaServerAuth, ckaClientAuth, ckaCodeSigning, ckaEmail, ckaStepUp, ckaSHA1, ckaMD5} {
 		id, _ := object[0].(int)
 		value, _ := object[column(a)].([]byte)
-		signature, err := sign(password[:], uint32(id), a, value) //nolint:gosec // 2
+		signature, err := sign(password[:], uint32(id), a, value)
 		if err != nil {
 			return nil, err
 		}

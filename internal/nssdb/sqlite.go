@@ -78,7 +78,7 @@ func (d *database) header(cookie int) []byte {
 		56: 1,       // UTF-8
 		96: 3040001, // the version of SQLite whose format this is
 	} {
-		binary.BigEndian.PutUint32(h[at:], uint32(v)) //nolint:gosec // all are small
+		binary.BigEndian.PutUint32(h[at:], uint32(v))
 	}
 	return h
 }
@@ -110,7 +110,7 @@ func (d *database) table(rows [][]any) int {
 		last = d.add(page(leafTable, 0, leaf, 0))
 		row += len(leaf)
 		if i < len(leaves)-1 {
-			children = append(children, varint(binary.BigEndian.AppendUint32(nil, uint32(last)), row)) //nolint:gosec // small
+			children = append(children, varint(binary.BigEndian.AppendUint32(nil, uint32(last)), row))
 		}
 	}
 	return d.add(page(interiorTable, 0, children, last))
@@ -137,12 +137,12 @@ func (d *database) tableCells(rows [][]any) [][]byte {
 			local = least
 		}
 		cell = append(cell, payload[:local]...)
-		cells = append(cells, binary.BigEndian.AppendUint32(cell, uint32(len(d.pages)+1))) //nolint:gosec // small
+		cells = append(cells, binary.BigEndian.AppendUint32(cell, uint32(len(d.pages)+1)))
 		for part := range slices.Chunk(payload[local:], rest) {
 			p := make([]byte, pageSize)
 			copy(p[4:], part)
 			d.add(p)
-			binary.BigEndian.PutUint32(p, uint32(len(d.pages)+1)) //nolint:gosec // the next one
+			binary.BigEndian.PutUint32(p, uint32(len(d.pages)+1))
 		}
 		binary.BigEndian.PutUint32(d.pages[len(d.pages)-1], 0) // of the last
 	}
@@ -212,17 +212,17 @@ func page(kind byte, behind int, cells [][]byte, right int) []byte {
 	p[behind] = kind
 	offsets := behind + 8
 	if kind == interiorTable {
-		binary.BigEndian.PutUint32(p[offsets:], uint32(right)) //nolint:gosec // small
+		binary.BigEndian.PutUint32(p[offsets:], uint32(right))
 		offsets += 4
 	}
 	at := pageSize
 	for i, c := range cells {
 		at -= len(c)
 		copy(p[at:], c)
-		binary.BigEndian.PutUint16(p[offsets+2*i:], uint16(at)) //nolint:gosec // below pageSize
+		binary.BigEndian.PutUint16(p[offsets+2*i:], uint16(at))
 	}
-	binary.BigEndian.PutUint16(p[behind+3:], uint16(len(cells))) //nolint:gosec // fits
-	binary.BigEndian.PutUint16(p[behind+5:], uint16(at))         //nolint:gosec // at most pageSize
+	binary.BigEndian.PutUint16(p[behind+3:], uint16(len(cells)))
+	binary.BigEndian.PutUint16(p[behind+5:], uint16(at))
 	return p
 }
 
@@ -234,8 +234,8 @@ func record(values []any) []byte {
 		case nil:
 			kinds = append(kinds, 0)
 		case int:
-			kinds = append(kinds, 4)                              // 32 bits
-			body = binary.BigEndian.AppendUint32(body, uint32(v)) //nolint:gosec // page numbers and IDs
+			kinds = append(kinds, 4) // 32 bits
+			body = binary.BigEndian.AppendUint32(body, uint32(v))
 		case string:
 			kinds = varint(kinds, 2*len(v)+13)
 			body = append(body, v...)
