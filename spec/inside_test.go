@@ -48,6 +48,9 @@ func insideScript() string {
 		`echo "python $(/usr/bin/python3 -c 'import urllib.request as r; print(r.urlopen("https://allow.test/v1/x").read().decode())' 2>&1 | tail -2)"`,
 		`echo "git $(git ls-remote https://allow.test/v1/repo.git 2>&1)"`,
 		`echo "openssl $(openssl s_client -connect allow.test:443 -servername allow.test -no-CAfile -CApath /etc/ssl/certs </dev/null 2>&1 | grep -m1 'Verify return code')"`,
+		`echo "ruby $(ruby -ropen-uri -e 'print URI.open(ARGV[0]).read' https://allow.test/v1/x 2>&1)"`,
+		`echo "php $(php -r 'print file_get_contents($argv[1]);' https://allow.test/v1/x 2>&1)"`,
+		`echo "perl $(perl -MLWP::UserAgent -e 'print LWP::UserAgent->new->get($ARGV[0])->content' https://allow.test/v1/x 2>&1)"`,
 		`echo "wget $(wget -qO- https://allow.test/v1/x 2>&1)"`,
 	}
 	return strings.Join(lines, "\n")
@@ -80,7 +83,7 @@ func TestEGR14_InsideTLS(t *testing.T) {
 		const hello, hello1 = "hello from allow.test by HTTP/2.0", "hello from allow.test by HTTP/"
 		for _, want := range []string{
 			"curl " + hello, "curl1 " + hello1, "curlv 2 0", "curlspliced hello from model.test", "curlissuer 10",
-			"node " + hello1, "python " + hello1, "wget " + hello1, "openssl Verify return code: 0 (ok)",
+			"node " + hello1, "python " + hello1, "wget " + hello1, "ruby " + hello1, "php " + hello1, "perl " + hello1, "openssl Verify return code: 0 (ok)",
 			"git 0000000000000000000000000000000000000007\trefs/heads/main",
 			"curlpost bailey refused POST allow.test (port 443): method-not-allowed.",
 			"curlpath bailey refused GET allow.test (port 443): path-not-allowed.",
