@@ -8,6 +8,6 @@
 // program. Its caller is internal/rootfs.
 //
 // The format is SQLite's with tables of NSS (lib/softoken/sdb.c and sftkdb.c).
-// A library of SQLite would add several MB to the binary and time to each of
-// its starts, for two files that are written once and never read here.
+// A library of SQLite would add 4.6 MB to the binary and time to each of its
+// starts, for two files that are written once and never read here.
 package nssdb
