@@ -150,6 +150,9 @@ func newLab(t *testing.T, p policy.Policy, opts ...option) *lab {
 		},
 	}
 	l.change = sync.NewCond(&l.mu)
+	for _, o := range opts { // before anything runs that reads what they set
+		o(l)
+	}
 	authority, err := ca.New(time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +161,7 @@ func newLab(t *testing.T, p policy.Policy, opts ...option) *lab {
 	l.hostSide, l.world = newSpace(t), newSpace(t)
 	l.cable()
 	l.startWorld()
-	l.startProxy(p, opts)
+	l.startProxy(p)
 	return l
 }
 
@@ -462,11 +465,8 @@ func (l *lab) rebind(name string, addrs ...string) {
 
 // startProxy starts the role as an unprivileged user in the host's namespace,
 // with its own /etc/resolv.conf and /etc/hosts, and hands it an airlock.
-func (l *lab) startProxy(p policy.Policy, opts []option) {
+func (l *lab) startProxy(p policy.Policy) {
 	l.t.Helper()
-	for _, o := range opts {
-		o(l)
-	}
 	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p, Root: l.makeRoot(p)})
 	if err != nil {
 		l.t.Fatal(err)

@@ -50,7 +50,9 @@ func inspected(t *testing.T) policy.Policy {
 func openLab(t *testing.T, opts ...option) *lab {
 	t.Helper()
 	l := newLab(t, inspected(t), opts...)
-	l.zone["narrow.test"], l.zone["a.wild.test"], l.zone["b.wild.test"] = []string{allowed}, []string{allowed}, []string{allowed}
+	for _, name := range []string{"narrow.test", "a.wild.test", "b.wild.test"} {
+		l.rebind(name, allowed)
+	}
 	l.webAs(l.world, allowed+":9443", l.ca.ServerConfig("h2", "http/1.1"))
 	return l
 }
@@ -801,7 +803,7 @@ func TestOpened_RefusedHostIsForgotten(t *testing.T) {
 		"open": {Mode: bailey.NetOpen, Deny: []policy.Rule{narrowed(t, "allow.test", policy.Narrow{Paths: []string{"/secret/*"}})}},
 	} {
 		l := newLab(t, p)
-		l.zone[free] = []string{second}
+		l.rebind(free, second)
 		for _, first := range []bool{true, false} { // that it is the connection's first request
 			c, f := l.framer()
 			if !first {
@@ -853,7 +855,7 @@ func TestOpened_NoOtherProtocol(t *testing.T) {
 	p.Allow = append(p.Allow, narrowed(t, "allow.test:7", policy.Narrow{Inspect: true}), narrowed(t, "allow.test:22", policy.Narrow{Inspect: true}),
 		narrowed(t, second+":7", policy.Narrow{Inspect: true}), policy.Rule{Host: "other.test", Port: 7}, policy.Rule{Host: "denied.test", Port: 22})
 	l := newLab(t, p)
-	l.zone["other.test"] = []string{evil}
+	l.rebind("other.test", evil)
 	l.webAs(l.world, allowed+":9443", l.ca.ServerConfig("h2", "http/1.1"))
 	for _, name := range []string{"allow.test", "other.test", "denied.test"} {
 		l.lookup("udp", "11.0.0.53:53", name, mdns.TypeA) // which a connection without a name goes by
