@@ -14,7 +14,7 @@ import (
 )
 
 // machine makes a machine out of files; paths that begin with ~ are the
-// caller's, "work/…" the workspace's.
+// caller's, "ws/…" the workspace's.
 func machine(t *testing.T, files, env map[string]string) mirror.Host {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -22,7 +22,7 @@ func machine(t *testing.T, files, env map[string]string) mirror.Host {
 		t.Fatal(err)
 	}
 	h := mirror.Host{
-		Root: filepath.Join(dir, "root"), Home: filepath.Join(dir, "home"), Workspace: filepath.Join(dir, "work"),
+		Root: filepath.Join(dir, "root"), Home: filepath.Join(dir, "home"), Workspace: filepath.Join(dir, "ws"),
 		Env: func(name string) string { return strings.ReplaceAll(env[name], "DIR", dir) },
 	}
 	for path, text := range files {
@@ -68,11 +68,11 @@ func TestFind(t *testing.T) {
 		{"yum", nil, nil, "unknown package manager"},
 
 		// What a sandbox could have written is not read (EGR-13).
-		{"npm", map[string]string{"work/.npmrc": "registry=https://evil.example.com\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "DIR/work/.npmrc"}, "names no host"},
-		{"npm", map[string]string{"work/n/bin/npm": "", "work/n/node_modules/@npmcli/config/lib/definitions/definitions.js": npmSource}, map[string]string{"PATH": "DIR/work/n/bin"}, "names no host"},
-		{"go", map[string]string{"work/go/bin/go": "", "work/go/go.env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"PATH": "DIR/work/go/bin"}, "names no host"},
-		{"cargo", map[string]string{"work/config.toml": "[registries.x]\nindex = \"https://evil.example.com\"\n"}, map[string]string{"CARGO_HOME": "DIR/work"}, "names no host"},
-		{"pip", map[string]string{"work/pip.conf": "[global]\nindex-url = https://evil.example.com\n"}, map[string]string{"PIP_CONFIG_FILE": "DIR/work/pip.conf"}, "names no host"},
+		{"npm", map[string]string{"ws/.npmrc": "registry=https://evil.example.com\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "DIR/ws/.npmrc"}, "names no host"},
+		{"npm", map[string]string{"ws/n/bin/npm": "", "ws/n/node_modules/@npmcli/config/lib/definitions/definitions.js": npmSource}, map[string]string{"PATH": "DIR/ws/n/bin"}, "names no host"},
+		{"go", map[string]string{"ws/go/bin/go": "", "ws/go/go.env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"PATH": "DIR/ws/go/bin"}, "names no host"},
+		{"cargo", map[string]string{"ws/config.toml": "[registries.x]\nindex = \"https://evil.example.com\"\n"}, map[string]string{"CARGO_HOME": "DIR/ws"}, "names no host"},
+		{"pip", map[string]string{"ws/pip.conf": "[global]\nindex-url = https://evil.example.com\n"}, map[string]string{"PIP_CONFIG_FILE": "DIR/ws/pip.conf"}, "names no host"},
 	} {
 		rules, err := mirror.Find(c.manager, machine(t, c.files, c.env))
 		if err != nil {
@@ -94,16 +94,16 @@ func TestFind_ReadsNothingOfTheWorkspace(t *testing.T) {
 	for _, c := range []struct {
 		manager    string
 		files, env map[string]string
-		link       string // to work/index
+		link       string // to ws/index
 	}{
-		{"pip", map[string]string{"work/pip.conf": "[global]\nindex-url = https://evil.example.com/\n"}, map[string]string{"PIP_CONFIG_FILE": "pip.conf"}, ""},
-		{"npm", map[string]string{"work/npmrc": "registry=https://evil.example.com/\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "npmrc"}, ""},
-		{"go", map[string]string{"work/env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"GOENV": "./env"}, ""},
-		{"cargo", map[string]string{"work/c/config.toml": "[registries.x]\nindex = \"https://evil.example.com/\"\n"}, map[string]string{"CARGO_HOME": "c"}, ""},
-		{"cargo", map[string]string{"work/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "c"}, ""},
-		{"cargo", map[string]string{"work/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "DIR/work/c"}, ""},
-		{"cargo", map[string]string{"work/index/evil.example.com-01/x": "", "~/.cargo/registry/x": ""}, nil, "home/.cargo/registry/index"},
-		{"cargo", map[string]string{"work/index/x": "", "~/.cargo/registry/index/x": ""}, nil, "home/.cargo/registry/index/evil.example.com-01"},
+		{"pip", map[string]string{"ws/pip.conf": "[global]\nindex-url = https://evil.example.com/\n"}, map[string]string{"PIP_CONFIG_FILE": "pip.conf"}, ""},
+		{"npm", map[string]string{"ws/npmrc": "registry=https://evil.example.com/\n"}, map[string]string{"NPM_CONFIG_USERCONFIG": "npmrc"}, ""},
+		{"go", map[string]string{"ws/env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"GOENV": "./env"}, ""},
+		{"cargo", map[string]string{"ws/c/config.toml": "[registries.x]\nindex = \"https://evil.example.com/\"\n"}, map[string]string{"CARGO_HOME": "c"}, ""},
+		{"cargo", map[string]string{"ws/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "c"}, ""},
+		{"cargo", map[string]string{"ws/c/registry/index/evil.example.com-01/x": ""}, map[string]string{"CARGO_HOME": "DIR/ws/c"}, ""},
+		{"cargo", map[string]string{"ws/index/evil.example.com-01/x": "", "~/.cargo/registry/x": ""}, nil, "home/.cargo/registry/index"},
+		{"cargo", map[string]string{"ws/index/x": "", "~/.cargo/registry/index/x": ""}, nil, "home/.cargo/registry/index/evil.example.com-01"},
 		{"npm", map[string]string{"~/.npmrc": "registry=https://*.example.com/\n"}, nil, ""},
 	} {
 		h := machine(t, c.files, c.env)
@@ -124,7 +124,7 @@ func TestFind_ReadsNothingOfTheWorkspace(t *testing.T) {
 
 func TestFind_FollowsNoLinkIntoTheWorkspace(t *testing.T) {
 	t.Parallel()
-	h := machine(t, map[string]string{"work/npmrc": "registry=https://evil.example.com\n", "home/x": ""}, nil)
+	h := machine(t, map[string]string{"ws/npmrc": "registry=https://evil.example.com\n", "home/x": ""}, nil)
 	if err := os.Symlink(filepath.Join(h.Workspace, "npmrc"), filepath.Join(h.Home, ".npmrc")); err != nil {
 		t.Fatal(err)
 	}
