@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
@@ -323,6 +325,35 @@ func TestEGR12_ABadFileChangesNothing(t *testing.T) {
 		cutWithin(t, box, "allow.test", time.Now())
 		if got := get(t, y, "bad", "evil.test"); !strings.Contains(got, "the page of evil.test") {
 			t.Errorf("twin: %s", got)
+		}
+	})
+}
+
+// TestEGR12_AProxyThatDoesNotFollow: where the rules can be changed no more, the
+// sandbox does not go on with those from before. Its twin follows.
+func TestEGR12_AProxyThatDoesNotFollow(t *testing.T) {
+	t.Attr("claim", "EGR-12")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		longLived(t, y)
+		for _, deaf := range []bool{false, true} {
+			userPolicy(t, y, bothHosts)
+			box := y.Start(t, "run", "--name", fmt.Sprintf("deaf-%v", deaf), "--", python, "-c", flows, "allow.test")
+			box.Await(t, "ready")
+			if deaf {
+				signal(t, childNamed(t, box.Cmd.Process.Pid, role.Proxy), syscall.SIGSTOP)
+			}
+			userPolicy(t, y, "net:\n  allow:\n    - {host: evil.test, ports: [80]}\n")
+			if !deaf {
+				cutWithin(t, box, "allow.test", time.Now())
+				if got := get(t, y, "deaf-false", "evil.test"); !strings.Contains(got, "the page of evil.test") {
+					t.Errorf("twin: %s", got)
+				}
+				continue
+			}
+			if r := box.Wait(t, yard.Timeout); r.Code != 125 || !strings.Contains(r.Stderr, "does not take rules any more") {
+				t.Errorf("exit %d: %s", r.Code, r.Stderr)
+			}
 		}
 	})
 }

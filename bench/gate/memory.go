@@ -174,12 +174,13 @@ func idle(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	resolver, pins := dns.NewHostResolver(ctx, time.Now, policy.NewIndex(p).Names), &dns.Pins{}
+	rules := policy.NewLive(p)
+	resolver, pins := dns.NewHostResolver(ctx, time.Now, rules.Now().Names), &dns.Pins{}
 	responder := dns.New(dns.Config{
-		Sandbox: "sbx_0123456789abcdef", Policy: p, Resolver: resolver, Recorder: silent{}, Pins: pins, Now: time.Now,
+		Sandbox: "sbx_0123456789abcdef", Rules: rules, Resolver: resolver, Recorder: silent{}, Pins: pins, Now: time.Now,
 	})
 	way := egress.New(egress.Config{
-		Sandbox: "sbx_0123456789abcdef", Policy: p, Resolver: resolver, Pins: pins, Recorder: silent{}, Now: time.Now,
+		Sandbox: "sbx_0123456789abcdef", Rules: rules, Resolver: resolver, Pins: pins, Recorder: silent{}, Now: time.Now,
 		OriginalDst: origdst.Of, HostAddress: func(netip.Addr) bool { return false },
 		HostDefines: func(string, netip.Addr) bool { return false },
 	})

@@ -64,7 +64,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, packet []byte, stream bool) {
 		a := &asked{}
-		r := New(Config{Sandbox: "sbx_0123456789abcdef", Policy: p, Resolver: a, Recorder: a, Pins: &Pins{}, Now: time.Now})
+		r := New(Config{Sandbox: "sbx_0123456789abcdef", Rules: policy.NewLive(p), Resolver: a, Recorder: a, Pins: &Pins{}, Now: time.Now})
 		reply := r.answer(t.Context(), packet, stream)
 		for _, name := range a.names {
 			if name != "allow.test" && name != "_imap._tcp.allow.test" {

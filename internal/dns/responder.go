@@ -32,7 +32,7 @@ type Recorder interface {
 // Config is what a Responder needs; every field.
 type Config struct {
 	Sandbox  bailey.SandboxID
-	Policy   policy.Policy // at the start; Adopt changes it
+	Rules    *policy.Live // what was answered by an older one is no permission: it is decided when it is used
 	Resolver Resolver
 	Recorder Recorder
 	Pins     *Pins
@@ -60,16 +60,12 @@ const (
 func New(cfg Config) *Responder {
 	return &Responder{
 		cfg:     cfg,
-		rules:   policy.NewLive(cfg.Policy),
+		rules:   cfg.Rules,
 		rate:    bucket{perSecond: questionRate, burst: questionPeak},
 		repeats: repeats{},
 		slots:   make(chan struct{}, maxQuestions),
 	}
 }
-
-// Adopt puts a policy, a valid one, in place of the one before. What was
-// answered by that one is no permission, and is decided when it is used.
-func (r *Responder) Adopt(p policy.Policy) { r.rules.Adopt(p) }
 
 // answer returns the bytes to send back for a packet, or nil for none. stream:
 // it came by TCP.

@@ -138,7 +138,7 @@ func start(t *testing.T, p policy.Policy) fixture {
 	}
 	f.udp, f.tcp = pc.LocalAddr().String(), ln.Addr().String()
 	r := dns.New(dns.Config{
-		Sandbox: "sbx_0123456789abcdef", Policy: p, Resolver: f.zone, Recorder: f.journal, Pins: f.pins, Now: time.Now,
+		Sandbox: "sbx_0123456789abcdef", Rules: policy.NewLive(p), Resolver: f.zone, Recorder: f.journal, Pins: f.pins, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

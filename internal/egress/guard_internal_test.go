@@ -251,7 +251,7 @@ func TestGuard_HoldsTheEndBack(t *testing.T) {
 // read on: the end of that wait does not end the next one.
 func TestAwaitEither_LeavesNoDeadline(t *testing.T) {
 	t.Parallel()
-	p := New(Config{Now: time.Now})
+	p := New(Config{Now: time.Now, Rules: policy.NewLive(policy.Policy{})})
 	for i := range 1500 { // the order that was wrong shows in one of some hundred
 		down, client := tcpPair(t)
 		up, _ := tcpPair(t)
@@ -275,7 +275,7 @@ func TestAwaitEither_LeavesNoDeadline(t *testing.T) {
 // what ends the wait for the client.
 func TestAwaitEither_HearsAnEarlyServer(t *testing.T) {
 	t.Parallel()
-	p := New(Config{Now: time.Now})
+	p := New(Config{Now: time.Now, Rules: policy.NewLive(policy.Policy{})})
 	for i := range 600 { // the order that was wrong shows in one of some hundred
 		down, _ := tcpPair(t)
 		up, server := tcpPair(t)
@@ -303,7 +303,7 @@ func TestExchange_ABadHeadIsNotTheRequestBefore(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{"a.test": policy.ReasonModeNone, standInHost: policy.ReasonBadRequest} {
 		down, _ := tcpPair(t)
-		f := &flow{p: New(Config{Now: time.Now}), down: down, dest: netip.MustParseAddrPort("11.0.0.10:80")}
+		f := &flow{p: New(Config{Now: time.Now, Rules: policy.NewLive(policy.Policy{})}), down: down, dest: netip.MustParseAddrPort("11.0.0.10:80")}
 		e := &exchange{f: f, guard: &guard{Conn: down}}
 		e.guard.badHead.Store(&badRequestError{policy.ReasonBadRequest, "the next one"})
 		w := httptest.NewRecorder()

@@ -34,7 +34,7 @@ type Recorder interface {
 // Config is what a Proxy needs: every field but Open.
 type Config struct {
 	Sandbox  bailey.SandboxID
-	Policy   policy.Policy // at the start; Adopt changes it
+	Rules    *policy.Live // changed by Adopt alone, which looks at what is open too
 	Resolver Resolver
 	Pins     Pins
 	Recorder Recorder
@@ -93,7 +93,7 @@ type Proxy struct {
 // New makes a Proxy; nothing runs until Run.
 func New(cfg Config) *Proxy {
 	return &Proxy{
-		cfg: cfg, rules: policy.NewLive(cfg.Policy), slots: make(chan struct{}, maxConns), flows: map[*flow]struct{}{},
+		cfg: cfg, rules: cfg.Rules, slots: make(chan struct{}, maxConns), flows: map[*flow]struct{}{},
 		ups: make(chan struct{}, maxUps), asked: make(chan struct{}, maxAsked), tickets: tls.NewLRUClientSessionCache(maxTickets),
 	}
 }

@@ -105,7 +105,7 @@ func screenHello(t *testing.T, first, server, client []byte, reason string) {
 	if err != nil || h.serverName != "allow.test" {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	f := &flow{p: New(Config{Now: time.Now}), down: down, head: slices.Concat(first, client)} // all at once
+	f := &flow{p: New(Config{Now: time.Now, Rules: policy.NewLive(policy.Policy{})}), down: down, head: slices.Concat(first, client)} // all at once
 	f.decision.Verdict = bailey.Allow
 	joined := make(chan struct{})
 	go func() { defer close(joined); f.relay(up, newHelloScreen(t.Context(), h, len(first))) }()

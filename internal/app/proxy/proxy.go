@@ -161,14 +161,15 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	defer l.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resolver := dns.NewHostResolver(ctx, j.now, policy.NewIndex(s.Policy).Names)
+	rules := policy.NewLive(s.Policy) // one for all: a name is answered, looked up and let through by the same
+	resolver := dns.NewHostResolver(ctx, j.now, func(name string) bool { return rules.Now().Names(name) })
 	pins := &dns.Pins{}
 	own := &hostAddresses{now: j.now}
 	responder := dns.New(dns.Config{
-		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
+		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
 	way := egress.New(egress.Config{
-		Sandbox: s.Sandbox, Policy: s.Policy, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
+		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
 		Open: s.open,
@@ -180,7 +181,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 		_, _ = io.Copy(io.Discard, fds.peer) // nothing more is said on it; its end is what counts
 		cancel()
 	}()
-	steer := &steering{responder: responder, way: way, out: fds.control}
+	steer := &steering{way: way, out: fds.control}
 	go steer.follow(ctx, fds.control) // it ends with the process
 	return group.Wait()
 }

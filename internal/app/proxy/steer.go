@@ -9,17 +9,15 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bailey-dev/bailey/internal/dns"
 	"github.com/bailey-dev/bailey/internal/egress"
 	"github.com/bailey-dev/bailey/internal/gate"
 )
 
 // steering does what the starter says while the proxy serves.
 type steering struct {
-	responder *dns.Responder
-	way       *egress.Proxy
-	out       io.Writer
-	last      uint64 // generation
+	way  *egress.Proxy
+	out  io.Writer
+	last uint64 // generation
 }
 
 // follow reads messages until their end. It is not the end of the proxy: that
@@ -48,7 +46,6 @@ func (s *steering) take(ctx context.Context, line []byte) gate.Reply {
 	out := gate.Reply{Generation: m.Generation}
 	switch {
 	case m.Policy != nil:
-		s.responder.Adopt(*m.Policy)
 		out.Cut = s.way.Adopt(ctx, *m.Policy)
 	case !s.way.Answer(m.Answer.Host, m.Answer.Port, m.Answer.Allow):
 		out.Error = "nothing waits for that answer any more"

@@ -85,3 +85,17 @@ func ProxyEnv(hostname string) []string { return proxyEnv(hostname) }
 
 // GiveWay is giveWay.
 func GiveWay(env, given []string) []string { return giveWay(env, given) }
+
+// Steer is a steer that waits as long for an answer, with the proxy's end of it
+// and what its loss closes. tell asks it to follow a policy.
+func Steer(patience time.Duration) (tell func(policy.Policy) error, lost <-chan struct{}, theirs *os.File, err error) {
+	s, theirs, err := newSteer()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s.patience = patience
+	return func(p policy.Policy) error {
+		_, err := s.tell(gate.Message{Policy: &p})
+		return err
+	}, s.lost, theirs, nil
+}

@@ -224,15 +224,23 @@ func (u *running) startProxy() error {
 	}
 	u.proxy = p
 	u.rules.steer = p.steer
-	go func() {
-		<-p.events
-		time.Sleep(proxyPatience)
-		if u.gone() {
-			return
-		}
-		u.stop <- ending{reason: reasonProxy, message: "the proxy ended, and with it the only way out"}
-	}()
+	go u.watchProxy(p)
 	return nil
+}
+
+// watchProxy ends the run when its proxy does, or when that does not follow any
+// more: whoever tightens the rules has to be able to count on it.
+func (u *running) watchProxy(p *proxyRole) {
+	message := "the proxy ended, and with it the only way out"
+	select {
+	case <-p.events:
+		time.Sleep(proxyPatience)
+	case <-p.steer.lost:
+		message = "the proxy does not take rules any more, so what the sandbox may reach could not be changed"
+	}
+	if !u.gone() {
+		u.stop <- ending{reason: reasonProxy, message: message}
+	}
 }
 
 // announce prints the header.

@@ -23,6 +23,8 @@ type steer struct {
 	replies    *bufio.Reader
 	generation uint64
 	broken     error // once it failed nobody knows what a reply belongs to
+	patience   time.Duration
+	lost       chan struct{} // closed when it is broken: the rules of the proxy are nobody's any more
 }
 
 // newSteer returns our end and the proxy's.
@@ -36,7 +38,9 @@ func newSteer() (*steer, *os.File, error) {
 	if err = errors.Join(err, ours.Close()); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open control socket: %w", err), theirs.Close())
 	}
-	return &steer{conn: conn, replies: bufio.NewReaderSize(conn, 64<<10)}, theirs, nil
+	return &steer{
+		conn: conn, replies: bufio.NewReaderSize(conn, 64<<10), patience: steerPatience, lost: make(chan struct{}),
+	}, theirs, nil
 }
 
 // steerPatience is how long a proxy may take to follow: on a machine that is
@@ -55,7 +59,8 @@ func (s *steer) tell(m gate.Message) (gate.Reply, error) {
 	m.Generation = s.generation
 	r, err := s.exchange(m)
 	if err != nil {
-		s.broken = bailey.WrapError(bailey.Unavailable, "tell the proxy", err, "what held before holds until the sandbox ends")
+		s.broken = bailey.WrapError(bailey.Unavailable, "tell the proxy", err, "the sandbox is ended: what it may reach cannot be changed any more")
+		close(s.lost)
 		return r, s.broken
 	}
 	if r.Error != "" {
@@ -72,7 +77,7 @@ func (s *steer) exchange(m gate.Message) (gate.Reply, error) {
 	if len(b) >= gate.MaxMessage { // the proxy would stop reading
 		return gate.Reply{Generation: m.Generation, Error: fmt.Sprintf("the rules are longer than %d bytes", gate.MaxMessage)}, nil
 	}
-	if err := s.conn.SetDeadline(time.Now().Add(steerPatience)); err != nil {
+	if err := s.conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
 		return gate.Reply{}, err
 	}
 	if _, err := s.conn.Write(append(b, '\n')); err != nil {
