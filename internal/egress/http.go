@@ -70,7 +70,11 @@ func (f *flow) serveHTTP(ctx context.Context) {
 func (e *exchange) transport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return e.f.dialAny(ctx, e.to)
+			c, err := e.f.dialAny(ctx, e.to)
+			if err != nil {
+				return nil, err
+			}
+			return newUpConn(c, nil), nil
 		},
 		DisableCompression:     true,
 		MaxIdleConns:           1,
@@ -85,7 +89,7 @@ func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Trans
 	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the event
 	e.proxy = &httputil.ReverseProxy{
 		Rewrite:        e.rewrite,
-		Transport:      transport,
+		Transport:      reusing{transport},
 		FlushInterval:  -1, // nothing is held back
 		BufferPool:     &e.f.p.buffers,
 		ErrorLog:       quiet,

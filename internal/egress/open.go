@@ -283,20 +283,7 @@ func (e *exchange) dialCounted(ctx context.Context) (net.Conn, error) {
 		<-ups
 		return nil, err
 	}
-	return &countedConn{Conn: c, ups: ups}, nil
-}
-
-// countedConn gives its place back when it is closed.
-type countedConn struct {
-	net.Conn
-	ups  <-chan struct{}
-	once sync.Once
-}
-
-// Close closes the connection.
-func (c *countedConn) Close() error {
-	c.once.Do(func() { <-c.ups })
-	return c.Conn.Close()
+	return newUpConn(c, func() { <-ups }), nil
 }
 
 // checkRequest is for requests inside TLS what the guard and head.go are for

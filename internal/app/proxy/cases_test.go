@@ -200,6 +200,14 @@ func TestHTTP_AnswersOfTheHost(t *testing.T) {
 			}
 		})
 	}
+	t.Run("A141 a body that 204 has not, again and again", func(t *testing.T) { // it was chance
+		const head = "GET /x HTTP/1.1\r\nHost: allow.test:9106\r\n"
+		for range 200 {
+			if got, _ := l.say(allowed+":9106", head+"\r\n"+head+"Connection: close\r\n\r\n"); strings.Contains(got, "forged") || strings.Count(got, "204 No Content") != 2 {
+				t.Fatalf("%.600q", got)
+			}
+		}
+	})
 	t.Run("A141 a body in the answer to HEAD", func(t *testing.T) {
 		l.upstream("9200", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"+second)
 		got, _ := l.say(allowed+":9200", "HEAD /x HTTP/1.1\r\nHost: allow.test:9200\r\nConnection: close\r\n\r\n")
