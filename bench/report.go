@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/bailey-dev/bailey/bench/machine"
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // report is everything that one run found.
@@ -25,19 +24,7 @@ type report struct {
 
 // tell prints the report, and returns an error when something is missing.
 func (r report) tell(out io.Writer, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(r); err != nil {
-			return err
-		}
-	} else {
-		r.print(out)
-	}
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		problems = append(problems, fmt.Errorf("not measured: %s: %s", name, r.Missing[name]))
-	}
+	problems := []error{figures.Tell(out, r, asJSON, r.print, r.Missing)}
 	if r.AtOnce.Failed > 0 {
 		problems = append(problems, fmt.Errorf("%d of %d started at once failed: %s", r.AtOnce.Failed, r.AtOnce.Started, r.AtOnce.Error))
 	}
@@ -77,7 +64,7 @@ func summarize(name string, ms []float64) summary {
 	sorted := slices.Sorted(slices.Values(ms))
 	s.Min = sorted[0]
 	s.P95 = sorted[min(len(sorted)-1, len(sorted)*95/100)]
-	s.Median = (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	s.Median = figures.Median(ms)
 	return s
 }
 
@@ -134,7 +121,7 @@ func (r report) print(out io.Writer) {
 // machineLine says in one line where the numbers come from.
 func machineLine(l *lab) string {
 	if l.cred != nil {
-		return machine.Line(fmt.Sprintf("uid %d (%s)", l.cred.Uid, l.as))
+		return figures.Line(fmt.Sprintf("uid %d (%s)", l.cred.Uid, l.as))
 	}
-	return machine.Line(fmt.Sprintf("uid %d", os.Geteuid()))
+	return figures.Line(fmt.Sprintf("uid %d", os.Geteuid()))
 }

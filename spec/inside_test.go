@@ -67,6 +67,18 @@ func handleGit(lab *netlab.Lab) {
 	}))
 }
 
+// insideLab is a world that the machine trusts, with the hosts and the rules of
+// these tests.
+func insideLab(t *testing.T, y *yard.Yard) *netlab.Lab {
+	t.Helper()
+	lab := netlab.New(t)
+	lab.Trust()
+	y.Wrap = lab.Enter
+	handleGit(lab)
+	userPolicy(t, y, insidePolicy)
+	return lab
+}
+
 // TestEGR14_InsideTLS: rules about requests are kept inside TLS, with the
 // programs that people use and without settings of theirs; what cannot be seen
 // there does not pass; and the key with which TLS is opened is not inside.
@@ -74,11 +86,7 @@ func TestEGR14_InsideTLS(t *testing.T) {
 	t.Attr("claim", "EGR-14")
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		lab := netlab.New(t)
-		lab.Trust()
-		y.Wrap = lab.Enter
-		handleGit(lab)
-		userPolicy(t, y, insidePolicy)
+		lab := insideLab(t, y)
 		r := y.Sh(t, insideScript(), "--json")
 		const hello, hello1 = "hello from allow.test by HTTP/2.0", "hello from allow.test by HTTP/"
 		for _, want := range []string{
@@ -148,11 +156,7 @@ func TestEGR14_JavaInsideTLS(t *testing.T) {
 	t.Attr("claim", "EGR-14")
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		lab := netlab.New(t)
-		lab.Trust()
-		y.Wrap = lab.Enter
-		handleGit(lab)
-		userPolicy(t, y, insidePolicy)
+		insideLab(t, y)
 		for _, bin := range javas(t) {
 			y.Host(t, bin+"/javac", "-d", y.Dir, y.Write(t, "Fetch.java", javaProgram))
 			for path, want := range map[string]string{"/v1/x": "hello from allow.test by HTTP/", "/v2/x": "403"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/bench/figures"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
@@ -37,7 +38,7 @@ func measureDecisions(ctx context.Context, _ *lab, r *report) error {
 			}
 			rates = append(rates, rate)
 		}
-		r.Decisions = append(r.Decisions, decisions{Rules: n, PerSecond: median(rates)})
+		r.Decisions = append(r.Decisions, decisions{Rules: n, PerSecond: figures.Median(rates)})
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/bailey-dev/bailey/bench/machine"
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // options are the flags.
@@ -101,7 +101,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if os.Args[0] == argvRoot {
 		who = "an ordinary user"
 	}
-	r := &report{Machine: machine.Line(who), Rounds: o.n, Missing: l.missing}
+	r := &report{Machine: figures.Line(who), Rounds: o.n, Missing: l.missing}
 	for _, p := range parts {
 		if o.only != "" && o.only != p.name {
 			continue

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // report is everything that one run found.
@@ -90,14 +89,6 @@ func (g goal) met() bool {
 	return g.Is <= g.Goal
 }
 
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
 // paired is the median of one contender's values over another's of the same
 // round: what changes on the machine from round to round has no part in it.
 // It is 0 where one lacks a round.
@@ -109,7 +100,7 @@ func paired(a, b []float64) float64 {
 	for i := range a {
 		ratios = append(ratios, a[i]/b[i])
 	}
-	return median(ratios)
+	return figures.Median(ratios)
 }
 
 // percentile returns the smallest value that p percent of all are not above.
@@ -122,7 +113,7 @@ func percentile(values []float64, p int) float64 {
 }
 
 func summarize(name string, ms []float64) latency {
-	return latency{Name: name, P50: median(ms), P99: percentile(ms, 99), Count: len(ms)}
+	return latency{Name: name, P50: figures.Median(ms), P99: percentile(ms, 99), Count: len(ms)}
 }
 
 // added fills in what each adds to the row without a proxy.
@@ -183,18 +174,5 @@ func memoryGoals(r report) []goal {
 
 // tell prints the report, and returns an error when something is missing.
 func (r report) tell(out io.Writer, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(r); err != nil {
-			return err
-		}
-	} else {
-		r.print(out)
-	}
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		problems = append(problems, fmt.Errorf("not measured: %s: %s", name, r.Missing[name]))
-	}
-	return errors.Join(problems...)
+	return figures.Tell(out, r, asJSON, r.print, r.Missing)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 func TestPercentile(t *testing.T) {
@@ -28,7 +30,7 @@ func TestPercentile(t *testing.T) {
 		{slices.Concat(hundred, hundred), 50.5, 99},
 	} {
 		before := slices.Clone(tc.values)
-		if p50, p99 := median(tc.values), percentile(tc.values, 99); p50 != tc.p50 || p99 != tc.p99 {
+		if p50, p99 := figures.Median(tc.values), percentile(tc.values, 99); p50 != tc.p50 || p99 != tc.p99 {
 			t.Errorf("%v: p50 %v, p99 %v; want %v, %v", tc.values, p50, p99, tc.p50, tc.p99)
 		}
 		if diff := cmp.Diff(before, tc.values); diff != "" {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 const (
@@ -51,7 +53,7 @@ func measureRequests(ctx context.Context, l *lab, r *report) error {
 		row := requests{Name: proto, PerSecond: map[string]float64{}, CPU: map[string]float64{}}
 		for _, c := range who {
 			if len(rates[c]) > 0 {
-				row.PerSecond[c.name], row.CPU[c.name] = median(rates[c]), median(cpu[c])
+				row.PerSecond[c.name], row.CPU[c.name] = figures.Median(rates[c]), figures.Median(cpu[c])
 			}
 		}
 		r.Requests = append(r.Requests, row)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // One transfer of each kind; sealing and opening TLS costs clients and
@@ -102,7 +104,7 @@ func measureThroughput(ctx context.Context, l *lab, r *report) error {
 		row := throughput{Name: t.name, MBs: map[string]float64{}, CPU: map[string]float64{}}
 		for _, c := range who {
 			if n := len(rates[c]); n > 0 {
-				row.MBs[c.name] = median(rates[c])
+				row.MBs[c.name] = figures.Median(rates[c])
 				row.CPU[c.name] = milliseconds(cpu[c]) / float64(n) / (float64(t.size) / (1 << 30))
 			}
 		}
