@@ -55,6 +55,13 @@ var homeToolchains = []struct {
 	},
 }
 
+// ofTheSystem reports whether the machine has a program for everybody, which a
+// sandbox sees too.
+func ofTheSystem(program string) bool {
+	_, err := os.Stat("/usr/bin/" + program)
+	return err == nil
+}
+
 // TestISO03_ToolchainsWithoutTheirCredentials runs programs out of version
 // managers in the home, in a sandbox that was told of them or runs them itself.
 // Without --tool they are not there; what lies beside them never is. The home
@@ -96,7 +103,7 @@ func TestISO03_ToolchainsWithoutTheirCredentials(t *testing.T) {
 							t.Errorf("%s, home %s: said %q, want %s", name, home, r.Stdout, tc.says)
 						}
 					}
-					if r := y.RunWith(t, use, "run", "--quiet", "--", "sh", "-c", tc.program); r.Code != 127 || strings.Contains(r.Stdout, tc.says) {
+					if r := y.RunWith(t, use, "run", "--quiet", "--", "sh", "-c", tc.program); strings.Contains(r.Stdout, tc.says) || r.Code != 127 && !ofTheSystem(tc.program) {
 						t.Errorf("without --tool, home %s: ended with %d and said %q", home, r.Code, r.Stdout)
 					}
 					for name, o := range inside(t, y, tries, use, "--tool", tc.program) {
