@@ -22,6 +22,8 @@ var notTried = map[string]string{
 	"./bin/bailey run --env ANTHROPIC_API_KEY --allow packages.example.com opencode":       agentsByName,
 	"bailey run --env ANTHROPIC_API_KEY claude":                                            agentsByName,
 	"bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'": agentsByName,
+
+	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
@@ -101,7 +103,11 @@ func tryBlock(t *testing.T, bin string, block []pageCommand) {
 // sandboxName stands for the name of a running sandbox in what is tried.
 const sandboxName = "\x00NAME"
 
-var exampleName = regexp.MustCompile(`\bNAME\b|\bapi-[0-9a-f]{8}\b`)
+var (
+	exampleName = regexp.MustCompile(`\bNAME\b|\bapi-[0-9a-f]{8}\b`)
+	// forTheOne are the commands that mean the sandbox that runs, if it is one.
+	forTheOne = regexp.MustCompile(`^bailey net (allow|deny) `)
+)
 
 // tried returns how a command of a page is tried, or "" when it is not.
 func tried(line string) string {
@@ -110,6 +116,10 @@ func tried(line string) string {
 	}
 	script := strings.ReplaceAll(line, "./bin/bailey", "bailey")
 	script = exampleName.ReplaceAllLiteralString(script, sandboxName)
+	script = strings.ReplaceAll(script, "--sandbox web", "--sandbox "+sandboxName)
+	if forTheOne.MatchString(script) && !strings.Contains(script, sandboxName) {
+		script += " --sandbox " + sandboxName
+	}
 	flags, _, inside := strings.Cut(script, " -- ")
 	switch {
 	case inside:
@@ -127,7 +137,7 @@ const liveName = "live"
 // startLive starts the sandbox liveName, which stays until the end of the test.
 func startLive(t *testing.T, dir string, env []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bailey", "run", "--quiet", "--name", liveName, "--", "cat")
+	cmd := exec.CommandContext(t.Context(), "bailey", "run", "--quiet", "--allow", "other.example.com", "--name", liveName, "--", "cat")
 	for _, e := range env {
 		if path, ok := strings.CutPrefix(e, "PATH="); ok { // the last wins
 			cmd.Path, cmd.Err = filepath.Join(strings.Split(path, ":")[0], "bailey"), nil
@@ -231,6 +241,8 @@ func TestDocumentationCommandsHarness(t *testing.T) {
 	for line, want := range map[string]string{
 		"bailey run --allow a.b -- rm x":                  "bailey run --allow a.b -- true",
 		"./bin/bailey stop NAME":                          "bailey stop " + sandboxName,
+		"bailey net deny a.b":                             "bailey net deny a.b --sandbox " + sandboxName,
+		"bailey net allow a.b --sandbox web":              "bailey net allow a.b --sandbox " + sandboxName,
 		"bailey doctor --live api-3f2a91c0":               "bailey doctor --live " + sandboxName,
 		"make unit PKG=./x/...":                           `make -n -C "$CHECKOUT" unit PKG=./x/...`,
 		"./bin/bailey run --env ANTHROPIC_API_KEY claude": "",

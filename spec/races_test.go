@@ -4,6 +4,7 @@ import (
 	"bytes"
 	encoding "encoding/binary"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -53,7 +54,6 @@ while True:
 
 // spy sees every open, read and change below a folder of the host.
 type spy struct {
-	fd     int
 	names  map[int32]string
 	mu     sync.Mutex
 	events []string
@@ -61,11 +61,15 @@ type spy struct {
 
 func watchFolder(t *testing.T, dir string) *spy {
 	t.Helper()
-	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &spy{fd: fd, names: map[int32]string{}}
+	// A file of Go's: closing it wakes its reader, which would otherwise go on
+	// with the number, that is with what the next test watches.
+	events := os.NewFile(uintptr(fd), "inotify")
+	t.Cleanup(func() { _ = events.Close() })
+	s := &spy{names: map[int32]string{}}
 	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_MODIFY | syscall.IN_ATTRIB | syscall.IN_CREATE | syscall.IN_DELETE | syscall.IN_MOVE
 	var paths []string // first, since the walk itself is seen
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -82,15 +86,14 @@ func watchFolder(t *testing.T, dir string) *spy {
 		}
 		s.names[int32(wd)] = path
 	}
-	go s.read()
-	t.Cleanup(func() { _ = syscall.Close(fd) })
+	go s.read(events)
 	return s
 }
 
-func (s *spy) read() {
+func (s *spy) read(from io.Reader) {
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := syscall.Read(s.fd, buf)
+		n, err := from.Read(buf)
 		if err != nil || n <= 0 {
 			return
 		}
