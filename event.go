@@ -16,6 +16,8 @@ const (
 	EventNetAsk          EventType = "net.ask"       // a host waits for a person's answer
 	EventNetAnswered     EventType = "net.answered"  // it was given, or nobody gave one in time
 	EventNetPolicy       EventType = "net.policy"    // the rules were changed under the sandbox
+	EventSecretUse       EventType = "secret.use"    // a request carried the value of a secret
+	EventSecretChanged    EventType = "secret.changed" // secrets were rotated, changed or withdrawn under the sandbox
 	EventFileShadowed    EventType = "file.shadowed" // a private copy was changed inside
 	EventFileReverted    EventType = "file.reverted" // the host's was set right after the run
 	EventFileOpen        EventType = "file.open"     // it was not set right, or not looked at
@@ -51,6 +53,9 @@ type Event struct {
 	DurationMS int64  `json:"duration_ms,omitempty"` // of the connection
 	Program    string `json:"program,omitempty"`     // what the sandbox says that it is
 	Connection uint64 `json:"connection,omitempty"`  // its number in the run, from 1
+
+	Secret string `json:"secret,omitempty"` // id
+	Status int    `json:"status,omitempty"` // of an HTTP answer; absent: there was none
 
 	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
 	Path     string `json:"path,omitempty"`  // of a file; of an HTTP request where rules judge it, without the query

@@ -21,6 +21,7 @@ type runCommand struct {
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
 	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
+	Secret  []string `placeholder:"NAME[=VAR]" sep:"none" help:"Lend this secret (bailey secret): the command gets a placeholder in the secret's variable, or in VAR, and the proxy puts the value on requests to the secret's hosts, which are allowed with it. Repeatable." group:"Environment"`
 	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line, as docker reads it: quotes are kept as part of the value, and a line that begins with export is refused. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
 
 	Memory  config.Bytes    `placeholder:"4G" env:"BAILEY_MEMORY" help:"Memory of the whole sandbox; no swap. Default: 4G, at most three quarters of the machine's." group:"Limits"`
@@ -83,7 +84,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

@@ -167,7 +167,6 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // there is nobody to answer
 	}
 	defer e.leave()
-	defer e.f.served(r)
 	if e.guard == nil {
 		if no := e.crowded(r); no != nil {
 			e.explain(w, r, no)
@@ -175,10 +174,12 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer func() { <-e.f.p.asked }()
 	}
-	if no := e.judge(r); no != nil {
+	r, no := e.judge(r)
+	if no != nil {
 		e.explain(w, r, no)
 		return
 	}
+	defer e.f.served(r)
 	key, ok := webSocketKey(r.Method, r.Proto, r.Header)
 	if !ok {
 		key = ""
@@ -190,7 +191,41 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	// A host may answer while it reads: else net/http would want the whole body
 	// before the first byte of an answer goes out.
 	_ = http.NewResponseController(w).EnableFullDuplex()
+	if lentTo(r) != nil {
+		w = finalOnly{w}
+	}
+	defer e.ended(r) // ReverseProxy panics to end a connection
 	e.proxy.ServeHTTP(w, r)
+}
+
+// ended leaves the decision about a request that was passed on, and then met
+// a placeholder where none may be.
+func (e *exchange) ended(r *http.Request) {
+	l := lentTo(r)
+	if l == nil {
+		return
+	}
+	e.count(l, 0) // if it had no answer
+	if bad := l.take(); bad != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.refuseLate(r, bad)
+	}
+}
+
+// refuseLate leaves the decision about a request that went wrong on its way,
+// which is the connection's, or over HTTP/2 on record at once.
+func (e *exchange) refuseLate(r *http.Request, bad Unlent) *refusal {
+	f := e.f
+	before := f.decision
+	f.refuseUnlent(bad)
+	no := &refusal{http.StatusForbidden, f.decision}
+	if e.guard == nil {
+		f.seen = askedOf(r)
+		f.recordRequest(true)
+		f.decision, f.seen = before, e.opening
+	}
+	return no
 }
 
 // refusal is the answer to a request that is not passed on.
@@ -201,17 +236,27 @@ type refusal struct {
 
 // judge returns why a request is not passed on, or nil. What was decided last
 // is the flow's decision, and so is recorded at its end; over HTTP/2, where
-// other requests go on, a refusal is recorded at once.
-func (e *exchange) judge(r *http.Request) *refusal {
+// other requests go on, a refusal is recorded at once. The request that is
+// passed on is the one returned, with what it is lent.
+func (e *exchange) judge(r *http.Request) (*http.Request, *refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.f
 	before, host, asked, refused := f.decision, f.host, f.asked, f.refused
 	status := e.verdict(r)
 	if status == 0 {
-		f.seen = e.opening // the event is of the connection
-		f.serving(r)
-		return nil
+		seen, decided := f.seen, f.decision
+		with, ok := e.lend(r)
+		if ok {
+			f.seen = e.opening // the event is of the connection
+			f.serving(with)
+			f.lending(with)
+			return with, nil
+		}
+		status, f.seen = http.StatusForbidden, seen
+		if e.guard == nil {
+			before = decided
+		}
 	}
 	no := &refusal{status, f.decision}
 	if e.guard == nil {
@@ -223,7 +268,7 @@ func (e *exchange) judge(r *http.Request) *refusal {
 			f.decision, f.seen = before, e.opening
 		}
 	}
-	return no
+	return r, no
 }
 
 // verdict decides a request, and returns the status of the answer if it is
@@ -419,6 +464,7 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	if !isGRPC(pr.Out.ProtoMajor, pr.Out.Header) {
 		pr.Out.Header.Del("Te")
 	}
+	lentTo(pr.In).apply(pr.Out)
 }
 
 func (e *exchange) scheme() string {
@@ -529,7 +575,7 @@ func (e *exchange) checkResponse(res *http.Response) error {
 		res.Trailer = nil
 		res.Body = &untrailed{res.Body, res}
 	}
-	return nil
+	return e.answer(res)
 }
 
 // untrailed is a body whose trailers are dropped: fields that come after those
@@ -572,6 +618,9 @@ func (e *exchange) blame(r *http.Request, err error) *refusal {
 		}
 	} else if r.Context().Err() != nil {
 		return nil // the client has taken it back
+	}
+	if bad := lentTo(r).take(); bad != nil {
+		return e.refuseLate(r, bad)
 	}
 	d := e.f.decision
 	d.Reason, d.Detail = policy.ReasonUpstream, printable(err.Error())

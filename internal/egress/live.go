@@ -27,6 +27,7 @@ type live struct {
 	asking   atomic.Bool                  // a person is asked: the policy may say so
 	cutBy    atomic.Pointer[bailey.Decision]
 	requests sync.Map    // *http.Request → *standing: those of HTTP that are under way
+	loans    sync.Map    // *http.Request → []string: the secrets that one under way carries
 	isOpened atomic.Bool // its TLS ends here
 
 	granted bailey.Decision // the last that let it through; the flow's own goroutine's
@@ -130,7 +131,10 @@ func (f *flow) serving(r *http.Request) {
 	}
 }
 
-func (f *flow) served(r *http.Request) { f.requests.Delete(r) }
+func (f *flow) served(r *http.Request) {
+	f.requests.Delete(r)
+	f.loans.Delete(r)
+}
 
 func (f *flow) reviewOne(s *standing) bailey.Decision {
 	through := bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}

@@ -31,7 +31,7 @@ type Recorder interface {
 	Record(ev bailey.Event)
 }
 
-// Config is what a Proxy needs: every field but Open.
+// Config is what a Proxy needs: every field but Open and Lender.
 type Config struct {
 	Sandbox  bailey.SandboxID
 	Rules    *policy.Live // changed by Adopt alone, which looks at what is open too
@@ -54,6 +54,8 @@ type Config struct {
 
 	// Open is for TLS that rules want opened. Without it that is refused.
 	Open *Open
+	// Lender holds the sandbox's secrets. Nil: it has none.
+	Lender Lender
 }
 
 // Bounds of a sandbox and times of a connection: what a silent or slow peer

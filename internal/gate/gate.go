@@ -37,16 +37,19 @@ type Settings struct {
 	Sandbox bailey.SandboxID `json:"sandbox"`
 	Policy  policy.Policy    `json:"policy"`
 	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
+	Secrets []Secret         `json:"secrets,omitempty"`
 }
 
 // Message is what a running proxy is told, as one JSON line: a policy to
-// follow from now on, or an answer to what it asked. Each has a generation
+// follow from now on, secrets to hold in place of all before, or an answer to
+// what it asked. Each has a generation
 // higher than that of the one before. What the proxy cannot read, or would not
 // have started with, changes nothing.
 type Message struct {
 	Generation uint64         `json:"generation"`
 	Policy     *policy.Policy `json:"policy,omitempty"`
 	Answer     *Answer        `json:"answer,omitempty"`
+	Secrets    *[]Secret      `json:"secrets,omitempty"`
 }
 
 // Answer is a person's about the connections that wait for it, and no others.

@@ -28,6 +28,8 @@ type Record struct {
 	Program    string           `json:"program"` // what the sandbox says, after "claimed: "
 	Open       bool             `json:"open"`    // the connection goes on: another record comes at its end
 	Connection uint64           `json:"connection"`
+	Secret     string           `json:"secret"` // id of the secret that a request carried; the rule is its name
+	Status     int              `json:"status"` // of the answer to that request; 0: none
 	Message    string           `json:"message"`
 }
 
@@ -44,6 +46,9 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 		r.Program = "claimed: " + e.Program
 	}
 	switch {
+	case e.Type == bailey.EventSecretUse:
+		r.Verdict, r.Rule, r.Reason, r.Secret, r.Status = bailey.Allow.String(), "secret "+e.Name, policy.ReasonSecretUsed, e.Secret, e.Status
+		return r, true
 	case e.Type == bailey.EventNetDecision, e.Type == bailey.EventNetOpen:
 		return r, true
 	case e.Type == bailey.EventWarning && e.Reason == policy.ReasonNotRecorded:

@@ -35,4 +35,11 @@ const (
 	ReasonAnsweredYes    = "answered-yes"         // a person was asked and let it through
 	ReasonAnsweredNo     = "answered-no"          // a person was asked and refused
 	ReasonNotAnswered    = "not-answered"         // a person was asked and did not answer in time
+
+	ReasonSecretUsed       = "secret-used"        // said of a request that carried a secret's value
+	ReasonSecretWrongHost  = "secret-wrong-host"  // no rule of the secret names the host and port
+	ReasonSecretPlain      = "secret-plain-http"  // no value goes out over plain HTTP
+	ReasonSecretMisplaced  = "secret-misplaced"   // the right host, and another place than the rule's
+	ReasonSecretNotCovered = "secret-not-covered" // the right host, and a method or path that the rule leaves out
+	ReasonSecretWithdrawn  = "secret-withdrawn"   // it was taken back while the sandbox ran
 )

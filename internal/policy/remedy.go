@@ -114,6 +114,16 @@ func note(reason string) string {
 		return "its name may be encrypted: switch ECH off in the client, or give the host inspect: true"
 	case ReasonNoName:
 		return "it says no name, which no rule mends"
+	case ReasonSecretWrongHost:
+		return "the secret whose placeholder it held is for other hosts (bailey secret show)"
+	case ReasonSecretPlain:
+		return "it held the placeholder of a secret, and no value goes out over plain HTTP: use https"
+	case ReasonSecretMisplaced:
+		return "it held the placeholder of a secret where the secret's rule has none (bailey secret show)"
+	case ReasonSecretNotCovered:
+		return "the rule of the secret leaves out its method or path (bailey secret show)"
+	case ReasonSecretWithdrawn:
+		return "the secret was taken back while the sandbox ran"
 	case ReasonInvalidName, ReasonNameMismatch, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself, ReasonUnknown, ReasonTooMany:
 		return reason + ": no rule mends it"
 	}

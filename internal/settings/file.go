@@ -40,6 +40,7 @@ type Held struct {
 	From   string
 	Why    string
 	Preset string // the preset that it is of; empty for a rule of its own
+	lent   bool   // of a secret: it is there for what else is not said of its host
 }
 
 // Parse reads a policy file. The error is an *InvalidError with everything
@@ -298,6 +299,13 @@ type Flags struct {
 	Presets  []string
 	Services []string // --host-service
 	Ask      bool     // --ask
+	Secrets  []SecretHost
+}
+
+// SecretHost is a host that a secret of the run may go to.
+type SecretHost struct {
+	Secret string // name
+	Rule   policy.Rule
 }
 
 // net reads the flags.
@@ -328,6 +336,9 @@ func (f Flags) net() (Net, error) {
 		return out, err
 	}
 	out.Allow = append(out.Allow, services...)
+	for _, s := range f.Secrets {
+		out.Allow = append(out.Allow, Held{Rule: s.Rule, From: "--secret " + s.Secret, lent: true})
+	}
 	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
 	return out, err
 }

@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/mirror"
@@ -117,7 +118,7 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 	e := Effective{
 		Mode: Setting[bailey.NetMode]{bailey.NetNone, byDefault}, DNS: Setting[bailey.DNSMode]{bailey.DNSRules, byDefault},
 		Ask:     Setting[bool]{false, byDefault},
-		Allow:   slices.Concat(user.Allow, agent, of, flags.Allow),
+		Allow:   unwidened(slices.Concat(user.Allow, agent, of, flags.Allow)),
 		Deny:    slices.Concat(user.Deny, flags.Deny),
 		Presets: presets,
 	}
@@ -130,6 +131,29 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		}
 	}
 	return e, e.setMode(user, flags)
+}
+
+// unwidened leaves the host of a secret to the rules that let some requests to
+// it through, where there are such: they have its TLS opened too, and whoever
+// wrote them did not want the rest.
+func unwidened(list []Held) []Held {
+	return slices.DeleteFunc(list, func(h Held) bool {
+		return h.lent && slices.ContainsFunc(list, func(o Held) bool {
+			return !o.lent && o.ofRequests() && o.about(h.Rule)
+		})
+	})
+}
+
+func (h Held) ofRequests() bool {
+	return h.Narrow != nil && len(h.Narrow.Methods)+len(h.Narrow.Paths)+len(h.Narrow.Repositories) > 0
+}
+
+// about reports whether the rule speaks of the host and port of another, which
+// names both.
+func (h Held) about(r policy.Rule) bool {
+	same := h.Host == r.Host && h.Wildcard == r.Wildcard
+	below := h.Wildcard && strings.HasSuffix(r.Host, "."+h.Host)
+	return (same || below) && (h.Port == r.Port || h.Port == 0 && r.Port == 443)
 }
 
 // setMode finds the mode that the user alone says, or implies.

@@ -100,13 +100,19 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	settings.Root = nil // of the two copies of the key one is enough
-	return serveListeners(ctx, task{settings, open}, j, listeners, fds)
+	lends, err := newLender(settings.Secrets)
+	if err != nil {
+		return err
+	}
+	settings.Secrets = nil
+	return serveListeners(ctx, task{settings, open, lends}, j, listeners, fds)
 }
 
 // task is what the role was told to do, and with what.
 type task struct {
 	gate.Settings
-	open *egress.Open
+	open  *egress.Open
+	lends *lender
 }
 
 // opener returns what TLS is opened with, or nil. The roots of the machine are
@@ -168,12 +174,16 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
-	way := egress.New(egress.Config{
+	cfg := egress.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
 		Open: s.open,
-	})
+	}
+	if s.lends != nil {
+		cfg.Lender = s.lends
+	}
+	way := egress.New(cfg)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
 	group.Go(func() error { return way.Run(ctx, l.tcp) })
@@ -181,7 +191,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 		_, _ = io.Copy(io.Discard, fds.peer) // nothing more is said on it; its end is what counts
 		cancel()
 	}()
-	steer := &steering{way: way, out: fds.control}
+	steer := &steering{way: way, lends: s.lends, out: fds.control}
 	go steer.follow(ctx, fds.control) // it ends with the process
 	return group.Wait()
 }

@@ -15,9 +15,10 @@ import (
 
 // steering does what the starter says while the proxy serves.
 type steering struct {
-	way  *egress.Proxy
-	out  io.Writer
-	last uint64 // generation
+	way   *egress.Proxy
+	lends *lender
+	out   io.Writer
+	last  uint64 // generation
 }
 
 // follow reads messages until their end. It is not the end of the proxy: that
@@ -47,6 +48,15 @@ func (s *steering) take(ctx context.Context, line []byte) gate.Reply {
 	switch {
 	case m.Policy != nil:
 		out.Cut = s.way.Adopt(ctx, *m.Policy)
+	case m.Secrets != nil && s.lends == nil:
+		out.Error = "the sandbox began without secrets"
+	case m.Secrets != nil:
+		changed, err := s.lends.adopt(*m.Secrets)
+		if err != nil {
+			out.Error = err.Error()
+			break
+		}
+		out.Cut = s.way.Recall(changed)
 	case !s.way.Answer(m.Answer.Host, m.Answer.Port, m.Answer.Allow):
 		out.Error = "nothing waits for that answer any more"
 	}
@@ -64,8 +74,8 @@ func readMessage(line []byte) (gate.Message, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return m, errors.New("read message: something follows it")
 	}
-	if (m.Policy == nil) == (m.Answer == nil) {
-		return m, errors.New("read message: it is neither a policy nor an answer, or both")
+	if said := count(m.Policy != nil, m.Answer != nil, m.Secrets != nil); said != 1 {
+		return m, fmt.Errorf("read message: it says %d things and not one", said)
 	}
 	if m.Policy == nil {
 		return m, nil
@@ -74,6 +84,15 @@ func readMessage(line []byte) (gate.Message, error) {
 		return m, fmt.Errorf("read message: %w", err)
 	}
 	return m, nil
+}
+
+func count(all ...bool) (n int) {
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *steering) reply(r gate.Reply) {

@@ -22,6 +22,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/settings"
+	"github.com/bailey-dev/bailey/internal/vault"
 	"github.com/bailey-dev/bailey/internal/wire"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -44,7 +45,9 @@ type plan struct {
 	files     []wire.File // for the command's home
 	notes     []string    // sentences for the header
 	mounted   []bailey.Mount
-	root      *pki.Root // with which TLS is opened, or nil; it leaves this process for the proxy alone
+	root      *pki.Root    // with which TLS is opened, or nil; it leaves this process for the proxy alone
+	secrets   []lentSecret // so do their values
+	vaultMark vault.Mark   // of the vault that they were read from
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -58,6 +61,16 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	vaultMark := h.Vault().Mark()
+	secrets, err := lend(h, r)
+	if err != nil {
+		return nil, err
+	}
+	placeholders, err := secretEnv(secrets, env)
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, placeholders...)
 	preset, err := findPreset(h, r, ws.Path, env)
 	if err != nil {
 		return nil, err
@@ -94,6 +107,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
+	p.secrets, p.vaultMark = secrets, vaultMark
 	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks())
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
@@ -212,7 +226,7 @@ func (p *plan) proxyEnv() []string {
 
 // proxy is what the proxy is told.
 func (p *plan) proxy() (gate.Settings, error) {
-	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy}
+	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets)}
 	if p.root == nil {
 		return s, nil
 	}

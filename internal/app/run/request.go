@@ -28,6 +28,8 @@ type Request struct {
 	Services []string // --host-service
 	Ask      bool     // --ask
 	Bare     bool     // no policy file is read
+	Secrets  []string // --secret
+	lent     []settings.SecretHost
 	Env      []string // --env
 	EnvFiles []string // --env-file
 	Limits   config.LimitFlags
@@ -91,7 +93,7 @@ func short(err error) error {
 }
 
 func (r *Request) flags() settings.Flags {
-	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask}
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent}
 }
 
 // Place is where the policy files for a folder are.
@@ -147,4 +149,9 @@ func sandboxName(given, workspace string, id bailey.SandboxID) (string, error) {
 		base = "sandbox"
 	}
 	return base + "-" + string(id[len(id)-8:]), nil
+}
+
+// Vault is where the caller's secrets are.
+func (h Host) Vault() vault.Place {
+	return vault.Place{ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, StateDir: h.Dirs.State, Env: h.Env.Get}
 }

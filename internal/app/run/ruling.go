@@ -62,6 +62,9 @@ func (r *ruling) attend(ctx context.Context) (stop func()) {
 	}
 	if r.steer != nil {
 		all.Go(func() { r.prompt(ctx) })
+		if len(r.u.plan.secrets) > 0 {
+			all.Go(func() { r.followSecrets(ctx) })
+		}
 	}
 	return func() {
 		cancel()

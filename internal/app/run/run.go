@@ -426,6 +426,9 @@ func (u *running) netEvent(e bailey.Event) {
 		e = named(e)
 		u.keep(e)
 		u.out.event(e)
+	case bailey.EventSecretUse:
+		u.keep(e)
+		u.out.event(e)
 	case bailey.EventNetAsk:
 		u.rules.asked(named(e))
 	case bailey.EventNetAnswered:

