@@ -47,7 +47,7 @@ type plan struct {
 	mounted   []bailey.Mount
 	root      *pki.Root    // with which TLS is opened, or nil; it leaves this process for the proxy alone
 	secrets   []lentSecret // so do their values
-	vaultMark vault.Mark   // of the vault that they were read from
+	vault     *vault.Vault // that they were read from
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -61,8 +61,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	vaultMark := h.Vault().Mark()
-	secrets, err := lend(h, r)
+	secrets, opened, err := lend(h, r)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +106,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.secrets, p.vaultMark = secrets, vaultMark
+	p.secrets, p.vault = secrets, opened
 	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks())
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{

@@ -29,16 +29,22 @@ type lentSecret struct {
 // mostFormer is how many values before rotations are kept out of answers.
 const mostFormer = 16
 
-// lend reads the secrets that a run asks for, and makes their placeholders.
-func lend(h Host, r *Request) ([]lentSecret, error) {
+// lend reads the secrets that a run asks for, and makes their placeholders. The
+// vault stays open, since what opened it may not be there a second time; it is
+// nil where there are none.
+func lend(h Host, r *Request) ([]lentSecret, *vault.Vault, error) {
 	if len(r.Secrets) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	v, err := vault.Open(h.Vault())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer v.Close()
+	out, err := lendFrom(v, r)
+	return out, v, err
+}
+
+func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
 	var out []lentSecret
 	for _, spec := range r.Secrets {
 		name, variable, given := strings.Cut(spec, "=")
@@ -101,8 +107,8 @@ func forProxy(lent []lentSecret) []gate.Secret {
 // it says now of the secrets of this run. A vault that cannot be read changes
 // nothing, and that is said.
 func (r *ruling) followSecrets(ctx context.Context) {
-	place := r.u.host.Vault()
-	mark := r.u.plan.vaultMark
+	v := r.u.plan.vault
+	place, mark := r.u.host.Vault(), v.Mark()
 	settled, told := true, ""
 	for {
 		select {
@@ -116,7 +122,11 @@ func (r *ruling) followSecrets(ctx context.Context) {
 		}
 		settled = now == mark // once more after each change, as with the policy files
 		mark = now
-		err := r.readSecrets(place)
+		next, err := v.Reopen()
+		if err == nil {
+			v = next
+			err = r.renewSecrets(v)
+		}
 		if err != nil && err.Error() != told {
 			r.u.warn("secrets: " + text(err) + "; what held before holds")
 		}
@@ -127,13 +137,8 @@ func (r *ruling) followSecrets(ctx context.Context) {
 	}
 }
 
-// readSecrets has the proxy hold the secrets as they are now.
-func (r *ruling) readSecrets(place vault.Place) error {
-	v, err := vault.Open(place)
-	if err != nil {
-		return err
-	}
-	defer v.Close()
+// renewSecrets has the proxy hold the secrets as they are now.
+func (r *ruling) renewSecrets(v *vault.Vault) error {
 	lent := slices.Clone(r.u.plan.secrets)
 	var said []string
 	for i := range lent {
