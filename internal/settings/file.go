@@ -9,6 +9,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // File is a policy file that was read. Every rule in it is valid.
@@ -347,7 +348,7 @@ func (f Flags) presets() ([]Setting[string], error) {
 	var out []Setting[string]
 	for _, name := range f.Presets {
 		if !slices.Contains(PresetNames(), name) {
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--preset: there is no preset %q", name), didYouMean(name, PresetNames()))
+			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--preset: there is no preset %q", name), spell.DidYouMean(name, PresetNames()))
 		}
 		out = append(out, Setting[string]{name, "--preset"})
 	}

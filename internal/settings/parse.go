@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // MaxFile bounds a policy file, in bytes.
@@ -189,7 +191,7 @@ func (p *parser) checkText(n *yaml.Node, s *spec, where string) {
 	case n.Kind != yaml.ScalarNode:
 		p.at(n, "%s: %s is not text", where, describe(n))
 	case len(s.enum) > 0 && !slices.Contains(s.enum, n.Value):
-		p.at(n, "%s: unknown value %q; %s", where, n.Value, didYouMean(n.Value, s.enum))
+		p.at(n, "%s: unknown value %q; %s", where, n.Value, spell.DidYouMean(n.Value, s.enum))
 	case n.Value == "":
 		p.at(n, "%s is empty; give it a value, or leave it out", where)
 	}
@@ -221,7 +223,7 @@ func (p *parser) checkMapping(n *yaml.Node, s *spec, where, path string) {
 		case name.Kind == yaml.AliasNode || name.Anchor != "" || name.Style&yaml.TaggedStyle != 0:
 			p.at(name, "%s: anchors, aliases and tags are not read, on a key neither; leave them out", where)
 		case name.Kind != yaml.ScalarNode || inner == nil:
-			p.at(name, "unknown key %s in %s; %s", describe(name), where, didYouMean(name.Value, s.names()))
+			p.at(name, "unknown key %s in %s; %s", describe(name), where, spell.DidYouMean(name.Value, s.names()))
 		case seen[name.Value]:
 			p.at(name, "key %q is there twice in %s; leave one", name.Value, where)
 		default:

@@ -1,0 +1,3 @@
+// Package spell finds the known word that a wrong one was most likely meant to
+// be, for the hints of errors.
+package spell
