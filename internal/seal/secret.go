@@ -13,17 +13,26 @@ const hidden = "[secret]"
 // Secret is a value that cannot be printed, logged or marshalled. Reveal is the
 // one way to its bytes, and a test counts who calls it. The zero Secret is
 // empty.
-type Secret struct{ value *[]byte } // a pointer, so that no %v of a struct around it reaches the bytes
+//
+// In an unexported field of something that is printed, fmt calls no method of
+// its own and follows one pointer (for %v of the pointer itself, and whenever a
+// verb does not fit): two keep it from the bytes.
+type Secret struct{ value **[]byte }
 
 // NewSecret takes b over: nobody else may keep or change it.
-func NewSecret(b []byte) Secret { return Secret{&b} }
+func NewSecret(b []byte) Secret {
+	p := &b
+	return Secret{&p}
+}
 
 // Reveal returns the bytes themselves, not a copy.
-func (s Secret) Reveal() []byte {
+func (s Secret) Reveal() []byte { return s.bytes() }
+
+func (s Secret) bytes() []byte {
 	if s.value == nil {
 		return nil
 	}
-	return *s.value
+	return **s.value
 }
 
 // Len returns the number of bytes.
@@ -31,7 +40,7 @@ func (s Secret) Len() int {
 	if s.value == nil {
 		return 0
 	}
-	return len(*s.value)
+	return len(**s.value)
 }
 
 // Equal reports whether two secrets hold the same bytes. How long it takes
@@ -40,15 +49,15 @@ func (s Secret) Equal(o Secret) bool {
 	if s.value == nil || o.value == nil {
 		return s.Len() == o.Len()
 	}
-	return subtle.ConstantTimeCompare(*s.value, *o.value) == 1
+	return subtle.ConstantTimeCompare(**s.value, **o.value) == 1
 }
 
 // Wipe overwrites the bytes, for every copy of this Secret. What the runtime
 // or the kernel copied before is not reached.
 func (s Secret) Wipe() {
 	if s.value != nil {
-		clear(*s.value)
-		*s.value = nil
+		clear(**s.value)
+		**s.value = nil
 	}
 }
 
