@@ -100,7 +100,7 @@ func (r *Request) flags() settings.Flags {
 func (h Host) Place(dir string) settings.Place {
 	return settings.Place{
 		ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, Dir: dir,
-		Mirror: mirror.Host{Home: h.Home, Workspace: dir, Env: h.Env.Get},
+		Mirror: mirror.Host{Home: h.Home, Workspace: dir, Env: h.Env.Get, Ask: vault.AskTerminal},
 	}
 }
 
@@ -153,5 +153,5 @@ func sandboxName(given, workspace string, id bailey.SandboxID) (string, error) {
 
 // Vault is where the caller's secrets are.
 func (h Host) Vault() vault.Place {
-	return vault.Place{ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, StateDir: h.Dirs.State, Env: h.Env.Get}
+	return vault.Place{ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, StateDir: h.Dirs.State, Env: h.Env.Get, Ask: vault.AskTerminal}
 }
