@@ -12,6 +12,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/mirror"
 	"github.com/bailey-dev/bailey/internal/settings"
+	"github.com/bailey-dev/bailey/internal/vault"
 )
 
 // Request is one `bailey run`, as asked for.
@@ -100,7 +101,7 @@ func (r *Request) flags() settings.Flags {
 func (h Host) Place(dir string) settings.Place {
 	return settings.Place{
 		ConfigDir: h.Dirs.Config, DataDir: h.Dirs.Data, Dir: dir,
-		Mirror: mirror.Host{Home: h.Home, Workspace: dir, Env: h.Env.Get, Ask: vault.AskTerminal},
+		Mirror: mirror.Host{Home: h.Home, Workspace: dir, Env: h.Env.Get},
 	}
 }
 
