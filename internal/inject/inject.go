@@ -1,10 +1,16 @@
 package inject
 
 import (
-	"io"
-	"net/http"
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
 )
@@ -57,37 +63,171 @@ const (
 // Error is the sentence.
 func (r *Refusal) Error() string { return r.Detail }
 
+// MinValue is how many bytes a value has at least, and MinPlaceholder a
+// placeholder: shorter ones cannot be told from other text.
+const (
+	MinValue       = minText
+	MinPlaceholder = 2 * minText
+)
+
+// maxFormer is how many values of a secret are kept out of answers besides the
+// one of now.
+const maxFormer = 16
+
 // Lender holds the secrets of a sandbox. It is safe for concurrent use; the
 // zero Lender holds none.
-type Lender struct{ now atomic.Pointer[set] }
+type Lender struct {
+	mu    sync.Mutex // of those who adopt
+	now   atomic.Pointer[set]
+	heads sync.Pool // of *headBuffers
+}
+
+// set is what a Lender holds at a time. It is not changed after it was made.
+type set struct {
+	secrets []Held
+	asked   *matcher // placeholders, in requests
+	names   *matcher // and in names of fields
+	values  *matcher // values of now and before, in answers
+	echoed  *matcher // and in names of fields
+}
+
+// slack is how many leading bytes of a placeholder may go out in a body before
+// the rest is there. They are those that it shares with others of its kind, or
+// else few; a client that waits for an answer to what it said so far gets one.
+const slack = 3
 
 // Adopt puts secrets in place of those before. It returns the ids of those
 // whose value or rules are others now, or which are gone: what goes on with
-// them has to end.
-func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error)
+// them has to end. Values of before, also of secrets that are gone, are still
+// kept out of answers, and their placeholders refused. On an error nothing has
+// changed.
+func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var before []Held
+	if s := l.now.Load(); s != nil {
+		before = s.secrets
+	}
+	held = slices.Clone(held)
+	for i := range held {
+		if err := held[i].check(); err != nil {
+			return nil, err
+		}
+		for _, old := range before {
+			if old.ID == held[i].ID && held[i].follow(old) {
+				changed = append(changed, old.ID)
+			}
+		}
+	}
+	for _, old := range before {
+		if slices.ContainsFunc(held, func(h Held) bool { return h.ID == old.ID }) {
+			continue
+		}
+		if old.Value.Len() > 0 {
+			changed = append(changed, old.ID)
+		}
+		gone := old
+		gone.Value = seal.Secret{}
+		gone.follow(old)
+		held = append(held, gone)
+	}
+	l.now.Store(newSet(held))
+	return changed, nil
+}
 
-// Lend judges the head of a request as it came from the sandbox, changing
-// nothing, and returns what is to be done to it; or a *Refusal.
-func (l *Lender) Lend(r *http.Request, to Target) (*Loan, error)
+// follow takes over what was of a secret before, and reports whether what goes
+// on with it has to end.
+func (h *Held) follow(old Held) bool {
+	former := slices.Clone(h.Former)
+	for _, v := range append([]seal.Secret{old.Value}, old.Former...) {
+		if v.Len() >= MinValue && !v.Equal(h.Value) && !slices.ContainsFunc(former, v.Equal) {
+			former = append(former, v)
+		}
+	}
+	h.Former = former[:min(len(former), maxFormer)]
+	return !h.Value.Equal(old.Value) || h.Placeholder != old.Placeholder || !slices.EqualFunc(h.Rules, old.Rules, sameRule)
+}
 
-// Loan is what one request is lent, which may be nothing.
-type Loan struct{}
+func sameRule(a, b secret.Rule) bool {
+	return slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Methods, b.Methods) && slices.Equal(a.Paths, b.Paths) && a.Place == b.Place
+}
 
-// IDs are the secrets whose values it carries.
-func (l *Loan) IDs() []secret.ID
+// check refuses what cannot be lent or kept out of answers.
+func (h *Held) check() error {
+	bad := func(problem string) error {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("the secret %s: %s", h.Name, problem), "give its value again: bailey secret rotate "+h.Name)
+	}
+	if len(h.Placeholder) < MinPlaceholder {
+		return bad(fmt.Sprintf("its placeholder is shorter than %d bytes", MinPlaceholder))
+	}
+	for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
+		if n := v.Len(); n > 0 && n < MinValue {
+			return bad(fmt.Sprintf("its value is shorter than %d bytes, so it could not be kept out of answers", MinValue))
+		}
+	}
+	for _, r := range h.Rules {
+		if err := r.Check(); err != nil {
+			return fmt.Errorf("the secret %s: %w", h.Name, err)
+		}
+		if h.Value.Len() > 0 && !fitsPlace(r.Place, reveal(h.Value)) {
+			return bad(fmt.Sprintf("its value holds characters that cannot stand in its place (%s)", r.Place))
+		}
+	}
+	return nil
+}
 
-// Apply puts the values on the request that goes out, a copy of the one that
-// was judged, and wraps its body: a placeholder in it ends it with a *Refusal
-// from Read, before any byte of it went out.
-func (l *Loan) Apply(out *http.Request)
+// fitsPlace reports whether a value can stand in a place without saying more
+// than itself (B028).
+func fitsPlace(p secret.Place, value []byte) bool {
+	switch p.Kind {
+	case secret.Header:
+		s := fill(p.Format, string(value))
+		return httpguts.ValidHeaderFieldValue(s) && strings.TrimSpace(s) == s
+	case secret.Basic:
+		return !bytes.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f })
+	case secret.Cookie: // RFC 6265 §4.1.1, and what browsers send besides
+		return !bytes.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`;,"\`, r) })
+	case secret.Query:
+		return true
+	}
+	return false
+}
 
-// Answer takes values out of an answer's fields and body, undoing compression
-// where need be; an upgraded connection's too, in both directions, whose Read
-// and Write fail with a *Refusal. It returns an error where that cannot be done,
-// and then nothing of the answer may be passed on.
-func (l *Loan) Answer(res *http.Response) error
+// newSet compiles what is looked for.
+func newSet(held []Held) *set {
+	s := &set{secrets: held}
+	asked, names := forms{slack: slack}, forms{}
+	values, echoed := forms{}, forms{}
+	for i, h := range held {
+		asked.add(i, []byte(h.Placeholder), nil)
+		names.folded(i, []byte(h.Placeholder))
+		for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
+			if text := reveal(v); len(text) >= MinValue {
+				values.add(i, text, coverOf(text, h.Placeholder))
+				echoed.folded(i, text)
+			}
+		}
+	}
+	s.asked, s.names = newMatcher(asked.pats), newMatcher(names.pats)
+	s.values, s.echoed = newMatcher(values.pats), newMatcher(echoed.pats)
+	return s
+}
 
-// Uses are what the request counts as, with the status of its answer.
-func (l *Loan) Uses(status int) []Use
+// empty reports whether there is nothing to be done at all.
+func (s *set) empty() bool { return s == nil || len(s.secrets) == 0 }
 
-var _ io.Reader // the rest is the implementation's
+// reveal is the one place in which values come out: to be looked for, and to be
+// put on requests.
+func reveal(s seal.Secret) []byte { return s.Reveal() }
+
+// namesHost reports whether a host is one of a secret's, whatever its port.
+func namesHost(rules []secret.Rule, host string) bool {
+	return slices.ContainsFunc(rules, func(r secret.Rule) bool {
+		return slices.ContainsFunc(r.Hosts, func(h secret.Host) bool { return h.Matches(host, h.Port) })
+	})
+}
+
+// of reports whether a host is one of any secret's.
+func (s *set) of(host string) bool {
+	return slices.ContainsFunc(s.secrets, func(h Held) bool { return namesHost(h.Rules, host) })
+}

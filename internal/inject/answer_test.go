@@ -1,0 +1,403 @@
+package inject_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/bailey-dev/bailey/internal/inject"
+	"github.com/bailey-dev/bailey/internal/seal"
+)
+
+func answer(status int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: status, Status: "200 OK", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+func text(t testing.TB, res *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func loanFor(t testing.TB, l *inject.Lender, method, at string) *inject.Loan {
+	t.Helper()
+	loan, err := l.Lend(ask(method, "/"), to(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loan
+}
+
+// B042, B050: fields.
+func TestAnswer_CoversValuesInFields(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for name, c := range map[string]struct{ field, v, want string }{
+		"echo":              {"X-Request-Headers", `{"Authorization":"Bearer ` + value + `"}`, `{"Authorization":"Bearer ` + ph + `"}`},
+		"Location":          {"Location", "https://inj.test/?token=" + value + "&a", "https://inj.test/?token=" + ph + "&a"},
+		"Location, escaped": {"Location", "https://inj.test/?token=" + percents(value), "https://inj.test/?token=" + percents(ph)},
+		"Set-Cookie":        {"Set-Cookie", "t=" + value + "; Path=/", "t=" + ph + "; Path=/"},
+		"WWW-Authenticate":  {"Www-Authenticate", `Basic realm="` + value + `"`, `Basic realm="` + ph + `"`},
+		"Link":              {"Link", "<https://inj.test/" + value + ">; rel=next", "<https://inj.test/" + ph + ">; rel=next"},
+		"base64":            {"X-Echo", "Basic " + basicOf("x-access-token:"+value), "Basic " + basicOf("x-access-token:"+ph)},
+		"hex":               {"X-Echo", hex.EncodeToString([]byte(value)), hex.EncodeToString([]byte(ph))},
+		"-bin":              {"Grpc-Status-Details-Bin", basicOf("\x08\x10" + value), basicOf("\x08\x10" + ph)},
+		"name":              {http.CanonicalHeaderKey("X-" + strings.ReplaceAll(value, "_", "-") + "-" + value), "1", ""},
+		"twin":              {"X-Request-Id", "ghp_16C7e42F292c6912E7710c838347", "ghp_16C7e42F292c6912E7710c838347"},
+	} {
+		res := answer(302, "")
+		res.Header[c.field] = []string{"first", c.v}
+		if err := loanFor(t, l, "GET", "allow.test").Answer(res); err != nil {
+			t.Error(name, err)
+		}
+		if got := res.Header[c.field]; c.want == "" && got != nil || c.want != "" && (len(got) != 2 || got[1] != c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// B042: bodies, of every status and host, and their lengths.
+func TestAnswer_CoversValuesInBodies(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for _, status := range []int{200, 206, 400, 401, 500} {
+		for _, at := range []string{"inj.test", "allow.test"} {
+			res := answer(status, "your token "+value+" and "+basicOf("a:"+value)+" are wrong")
+			res.Header.Set("Content-Length", "1")
+			if err := loanFor(t, l, "GET", at).Answer(res); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := text(t, res), "your token "+ph+" and "+basicOf("a:"+ph)+" are wrong"; got != want || res.ContentLength != int64(len(want)) || res.Header.Get("Content-Length") == "" {
+				t.Errorf("%d of %s: %q of %d", status, at, got, res.ContentLength)
+			}
+		}
+	}
+}
+
+func compressors(t *testing.T) map[string]func(string) string {
+	t.Helper()
+	with := func(open func(io.Writer) io.WriteCloser) func(string) string {
+		return func(s string) string {
+			var b bytes.Buffer
+			w := open(&b)
+			if _, err := io.WriteString(w, s); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+	}
+	all := map[string]func(string) string{
+		"gzip": with(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
+		"br":   with(func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) }),
+		"zstd": with(func(w io.Writer) io.WriteCloser {
+			e, err := zstd.NewWriter(w, zstd.WithWindowSize(1<<20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}),
+		"deflate": with(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }),
+		" Deflate": with(func(w io.Writer) io.WriteCloser {
+			f, err := flate.NewWriter(w, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}),
+	}
+	all["gzip, br"] = func(s string) string { return all["br"](all["gzip"](s)) }
+	return all
+}
+
+// B044: a host that compresses all the same.
+func TestAnswer_UndoesCompression(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for coding, compress := range compressors(t) {
+		for _, n := range []int{0, 1, 40, 100_000} {
+			plain := strings.Repeat("abc ", n) + value + strings.Repeat(" xyz", n)
+			res := answer(200, compress(plain))
+			for name, v := range map[string]string{"Content-Encoding": coding, "Content-Length": "1", "Etag": `"x"`, "Digest": "x", "Accept-Ranges": "bytes"} {
+				res.Header.Set(name, v)
+			}
+			if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
+				t.Fatal(coding, err)
+			}
+			if got := text(t, res); got != strings.ReplaceAll(plain, value, ph) {
+				t.Errorf("%s, %d: %d bytes", coding, n, len(got))
+			}
+			if len(res.Header) != 1 || res.Header.Get("Etag") != `W/"x"` || res.ContentLength != -1 {
+				t.Errorf("%s: %v, %d", coding, res.Header, res.ContentLength)
+			}
+			if err := res.Body.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestAnswer_LeavesOtherHostsAndEmptyBodiesAlone(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	packed := compressors(t)["gzip"](value)
+	for name, c := range map[string]struct {
+		method, at, coding string
+		status             int
+	}{
+		"a host of no secret":     {"GET", "allow.test", "gzip", 200},
+		"unknown, of no secret":   {"GET", "allow.test", "dcb", 200},
+		"HEAD":                    {"HEAD", "inj.test", "gzip", 200},
+		"not modified":            {"GET", "inj.test", "gzip", 304},
+		"none":                    {"GET", "inj.test", "gzip", 204},
+		"unknown, but for a HEAD": {"HEAD", "inj.test", "dcb", 200},
+	} {
+		res := answer(c.status, packed)
+		res.Header.Set("Content-Encoding", c.coding)
+		if err := loanFor(t, l, c.method, c.at).Answer(res); err != nil {
+			t.Fatal(name, err)
+		}
+		if res.Header.Get("Content-Encoding") != c.coding || text(t, res) != packed {
+			t.Errorf("%s: %v", name, res.Header)
+		}
+	}
+	empty := answer(200, "")
+	empty.Header.Set("Content-Encoding", "gzip")
+	if err := loanFor(t, l, "GET", "inj.test").Answer(empty); err != nil || text(t, empty) != "" {
+		t.Error("an empty body", err)
+	}
+}
+
+// B044: what cannot be looked at does not pass.
+func TestAnswer_FailsClosed(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	gz := compressors(t)["gzip"]
+	for name, c := range map[string]struct {
+		status int
+		coding string
+	}{
+		"unknown":          {200, "dcb"},
+		"one is unknown":   {200, "gzip, exi"},
+		"too many":         {200, "gzip, gzip, gzip, gzip"},
+		"a part":           {206, "gzip"},
+		"a part, unknown":  {206, "dcz"},
+		"unknown of error": {500, "compress"},
+	} {
+		res := answer(c.status, gz(value))
+		res.Header.Set("Content-Encoding", c.coding)
+		if err := loanFor(t, l, "GET", "inj.test").Answer(res); err == nil {
+			t.Errorf("%s passes", name)
+		}
+	}
+	for name, b := range map[string]string{"not compressed": value + value, "cut": gz(value)[:30], "more behind": gz("x") + value} {
+		res := answer(200, b)
+		res.Header.Set("Content-Encoding", "gzip")
+		if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(res.Body); err == nil || strings.Contains(string(b), value) {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+}
+
+// A bomb passes as a stream, and takes no memory for it.
+func TestAnswer_BombsAreStreams(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	const size = 64 << 20
+	for _, coding := range []string{"gzip", "br", "zstd"} {
+		res := answer(200, compressors(t)[coding](strings.Repeat("\x00", size)))
+		res.Header.Set("Content-Encoding", coding)
+		if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, res.Body); err != nil || n != size {
+			t.Errorf("%s: %d, %v", coding, n, err)
+		}
+	}
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(32<<20), zstd.WithSingleSegment(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	res := answer(200, b.String())
+	res.Header.Set("Content-Encoding", "zstd")
+	if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); !errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		t.Errorf("a window of 32 MiB: %v", err)
+	}
+}
+
+// B064: fields behind a body, which are there when it has ended.
+func TestAnswer_CoversTrailers(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	res := answer(200, "x")
+	if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+		t.Fatal(err)
+	}
+	res.Trailer = http.Header{"Grpc-Message": {"bad token " + percents(value)}, "Grpc-Status": {"16"}}
+	_ = text(t, res)
+	if got := res.Trailer.Get("Grpc-Message"); got != "bad token "+percents(ph) || res.Trailer.Get("Grpc-Status") != "16" {
+		t.Error(res.Trailer)
+	}
+}
+
+// message is one of gRPC.
+func message(flags byte, s string) string {
+	b := binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(s)))
+	return string(b) + s
+}
+
+// pipe is a body whose other end a test holds.
+func pipe(t *testing.T, l *inject.Lender, at, kind string) (*http.Response, *io.PipeWriter) {
+	t.Helper()
+	r, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	res := answer(200, "")
+	res.Body = r
+	res.Header.Set("Content-Type", kind)
+	if err := loanFor(t, l, "POST", at).Answer(res); err != nil {
+		t.Fatal(err)
+	}
+	return res, w
+}
+
+// T18: an event goes out when it is there, and a message of gRPC too, even if it
+// ends with what could be the beginning of a value.
+func TestAnswer_HoldsNoEventAndNoMessageBack(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for kind, parts := range map[string][]string{
+		"text/event-stream":     {"data: {\"t\":\"a\"}\n\n", "data: " + value + "\n\n", ": ping\n\n", "data: ghp_16\n\n"},
+		"application/grpc+json": {message(0, "ghp_16C7"), message(0, value), message(0, ""), message(0, "e")},
+	} {
+		res, w := pipe(t, l, "inj.test", kind)
+		for _, p := range parts {
+			go func() { _, _ = io.WriteString(w, p) }()
+			b := make([]byte, len(p))
+			if _, err := io.ReadFull(res.Body, b); err != nil || string(b) != strings.ReplaceAll(p, value, ph) {
+				t.Errorf("%s: %q became %q, %v", kind, p, b, err)
+			}
+		}
+	}
+}
+
+func TestAnswer_CompressedMessages(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for at, good := range map[string]bool{"inj.test": false, "allow.test": true} {
+		res, w := pipe(t, l, at, "application/grpc")
+		go func() {
+			_, _ = io.WriteString(w, message(0, "plain")+message(1, "compressed"))
+			w.Close()
+		}()
+		b, err := io.ReadAll(res.Body)
+		if (err == nil) != good || good && string(b) != message(0, "plain")+message(1, "compressed") {
+			t.Errorf("%s: %q, %v", at, b, err)
+		}
+	}
+}
+
+// A value that is short has a placeholder that is longer; lengths stay all the
+// same, and no value is there.
+func TestAnswer_ShortValuesKeepLengths(t *testing.T) {
+	t.Parallel()
+	h := held(t)
+	h[0].Value = seal.NewSecret([]byte("pa55-w0rd"))
+	l := &inject.Lender{}
+	if _, err := l.Adopt(h); err != nil {
+		t.Fatal(err)
+	}
+	res := answer(200, "<pa55-w0rd>")
+	if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, res); got != "<ghpx-qXwV>" {
+		t.Error(got)
+	}
+}
+
+// T17: bodies of every size pass, and memory is flat: the source makes no more
+// than is asked for.
+func TestApply_BodiesOfEverySize(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for _, size := range []int64{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 64<<20 + 1} {
+		for _, end := range []string{"", ph} {
+			r := ask("POST", "/", "Authorization: Bearer "+ph)
+			loan, err := l.Lend(r, to("inj.test"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := r.Clone(context.Background())
+			out.Body = io.NopCloser(io.MultiReader(io.LimitReader(letters{}, size), strings.NewReader(end)))
+			loan.Apply(out)
+			n, err := io.Copy(io.Discard, out.Body)
+			if _, refused := errors.AsType[*inject.Refusal](err); n > size || refused != (end != "") || end == "" && (n != size || err != nil) {
+				t.Errorf("%d bytes and %q: %d, %v", size, end, n, err)
+			}
+		}
+	}
+}
+
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = "abcdefgh"[i&7]
+	}
+	return len(p), nil
+}
+
+func BenchmarkExchange(b *testing.B) {
+	l := lender(b)
+	for b.Loop() {
+		r := ask("GET", "/repos/x/y?page=2", "Authorization: Bearer "+ph, "Accept: application/json", "User-Agent: test/1.0 (x)", "Accept-Encoding: gzip")
+		loan, err := l.Lend(r, to("inj.test"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		out := r.Clone(b.Context())
+		loan.Apply(out)
+		res := answer(200, `{"ok":true,"items":[1,2,3],"next":"https://inj.test/x?page=3"}`)
+		res.Header.Set("Content-Type", "application/json")
+		res.Header.Set("Date", "Mon, 30 Nov 2026 00:00:00 GMT")
+		if err := loan.Answer(res); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

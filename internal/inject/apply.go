@@ -1,0 +1,134 @@
+package inject
+
+import (
+	"encoding/base64"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/bailey-dev/bailey/internal/secret"
+)
+
+// Apply puts the values on the request that goes out, a copy of the one that
+// was judged, and wraps its body: a placeholder in it ends it with a *Refusal
+// from Read, before more than its first few bytes went out.
+//
+// It has answers come as they can be looked at: no compression from hosts of
+// secrets, no extensions of WebSocket; and if it carries a value, no part of an
+// answer, which could be asked for byte by byte (B046), and no field that asks to
+// take the request for another one.
+func (l *Loan) Apply(out *http.Request) {
+	if l.set.empty() {
+		return
+	}
+	out.Header.Del("Sec-Websocket-Extensions")
+	if l.set.of(l.to.Host) {
+		plainAnswers(out.Header)
+	}
+	if len(l.puts) > 0 {
+		out.Header.Del("Range")
+		out.Header.Del("If-Range")
+		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return IsOverride(name) })
+	}
+	for i := range l.puts {
+		l.put(out, &l.puts[i])
+	}
+	if out.Body == nil || out.Body == http.NoBody {
+		return
+	}
+	var f filter = &watch{tape: tape{m: l.set.asked}, loan: l}
+	if isFramed(out.Header) {
+		f = &framed{f: f}
+	}
+	out.Body = &body{src: out.Body, f: f, ended: l.checkTrailer}
+	out.GetBody = nil
+}
+
+// plainAnswers asks a host not to compress.
+func plainAnswers(h http.Header) {
+	h.Set("Accept-Encoding", "identity")
+	for _, name := range []string{"Grpc-Accept-Encoding", "Connect-Accept-Encoding"} {
+		if h.Get(name) != "" {
+			h.Set(name, "identity")
+		}
+	}
+	for _, name := range []string{"A-Im", "Available-Dictionary", "Dictionary-Id"} { // RFC 3229, RFC 9842
+		h.Del(name)
+	}
+}
+
+// put puts one value on.
+func (l *Loan) put(out *http.Request, p *put) {
+	value := string(reveal(l.set.secrets[p.word].Value))
+	set := func(v string) {
+		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return asVariable(name) == asVariable(p.field) })
+		out.Header[p.field] = []string{v}
+	}
+	switch p.place.Kind {
+	case secret.Header:
+		set(fill(p.place.Format, value))
+	case secret.Basic:
+		set("Basic " + base64.StdEncoding.EncodeToString([]byte(p.place.User+":"+value)))
+	case secret.Cookie:
+		if lines := out.Header[p.field]; p.index < len(lines) {
+			lines[p.index] = withPair(lines[p.index], ";", p.pair, value)
+		}
+	case secret.Query:
+		if out.URL.RawQuery == "" {
+			break
+		}
+		out.URL.RawQuery = withPair(out.URL.RawQuery, "&", p.pair, url.QueryEscape(value))
+	}
+}
+
+// checkTrailer refuses placeholders in the fields behind a body.
+func (l *Loan) checkTrailer() error {
+	for name, values := range l.asked.Trailer {
+		text := []byte(strings.Join(values, "\x00"))
+		words := longest(append(l.set.asked.find(text, 0, true).edits, l.set.names.find(appendLower(nil, name), 0, true).edits...))
+		if len(words) > 0 {
+			return l.refuseBody(words[0].word)
+		}
+	}
+	return nil
+}
+
+var _ io.ReadCloser = (*body)(nil)
+
+// isFramed reports whether a body is one of messages behind five bytes: gRPC,
+// gRPC-Web and Connect.
+func isFramed(h http.Header) bool {
+	kind := h.Get("Content-Type")
+	for _, k := range []string{"application/grpc", "application/grpc-web", "application/connect"} {
+		if rest, ok := strings.CutPrefix(kind, k); ok && (rest == "" && k != "application/connect" || rest != "" && (rest[0] == '+' || rest[0] == ';')) {
+			return true
+		}
+	}
+	return false
+}
+
+// asVariable is how a server sees the name of a field that hands fields on as
+// variables (RFC 3875 §4.1.18), but for case.
+func asVariable(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'A' <= c && c <= 'Z':
+			return c + 'a' - 'A'
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		}
+		return '-'
+	}, name)
+}
+
+// IsOverride reports whether a field asks to take the request for another one.
+func IsOverride(name string) bool {
+	switch asVariable(name) {
+	case "x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method",
+		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix":
+		return true
+	}
+	return false
+}

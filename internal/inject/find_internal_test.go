@@ -1,0 +1,429 @@
+package inject
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"html"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// The words of these tests: values and what covers them, with and without a
+// leading part that is shared.
+const (
+	valueToken = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+	coverToken = "ghp_ZqXwVuTsRpOnMlKjIhGfEdCbAyZxWvUtSrQp"
+	valuePlain = "s3cr3t/With+signs-and_more=="
+	coverPlain = "QwErTy/UiOp+asdfg-hjk_LzXc=="
+	valueShort = "pa55 w0rd"
+	coverShort = "Zx9Q K2mR"
+)
+
+func pairs() map[string]string {
+	return map[string]string{valueToken: coverToken, valuePlain: coverPlain, valueShort: coverShort}
+}
+
+func testMatcher() *matcher {
+	var f forms
+	for i, v := range []string{valueToken, valuePlain, valueShort} {
+		f.add(i, []byte(v), coverOf([]byte(v), pairs()[v]))
+	}
+	return newMatcher(f.pats)
+}
+
+// everyByte escapes all bytes of a text.
+func everyByte(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, format, s[i])
+	}
+	return b.String()
+}
+
+func everySecond(s, format string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if i%2 == 0 {
+			fmt.Fprintf(&b, format, s[i])
+		} else {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+// encodings are what clients and hosts make of a word. The same one of the cover
+// is what has to take its place, where it is as long.
+func encodings() map[string]func(string) string {
+	return map[string]func(string) string{
+		"raw":             func(s string) string { return s },
+		"base64 at 0":     func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		"base64 at 1":     func(s string) string { return base64.StdEncoding.EncodeToString([]byte("u" + s)) },
+		"base64 at 2":     func(s string) string { return base64.StdEncoding.EncodeToString([]byte("u:" + s)) },
+		"base64 within":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte(`{"a":"` + s + `","b":1}`)) },
+		"base64 url":      func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte("x:" + s + ">>>")) },
+		"hex":             func(s string) string { return hex.EncodeToString([]byte(s)) },
+		"HEX":             func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+		"percent":         func(s string) string { return everyByte(s, "%%%02X") },
+		"percent lower":   func(s string) string { return everyByte(s, "%%%02x") },
+		"percent some":    func(s string) string { return everySecond(s, "%%%02X") },
+		"percent twice":   func(s string) string { return everyByte(s, "%%25%02X") },
+		"percent thrice":  func(s string) string { return everySecond(s, "%%2525%02x") },
+		"JSON u":          func(s string) string { return everyByte(s, `\u%04x`) },
+		"JSON u some":     func(s string) string { return everySecond(s, `\u%04X`) },
+		"JSON in JSON":    func(s string) string { return everyByte(s, `\\u%04x`) },
+		"x":               func(s string) string { return everyByte(s, `\x%02x`) },
+		"entity":          func(s string) string { return everyByte(s, "&#%03d;") },
+		"entity hex":      func(s string) string { return everySecond(s, "&#x%02x;") },
+		"entity twice":    func(s string) string { return everyByte(s, "&amp;#x%02X;") },
+		"UTF-16 LE":       func(s string) string { return string(widen([]byte(s), 0)) },
+		"UTF-16 BE":       func(s string) string { return string(widen([]byte(s), 1)) },
+		"slashes escaped": func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
+		"form": func(s string) string {
+			return strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "+").Replace(s)
+		},
+		"base64 in a URL": func(s string) string {
+			return strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D").Replace(base64.StdEncoding.EncodeToString([]byte(s)))
+		},
+	}
+}
+
+// B042: whatever a host makes of a value, its cover is there instead, and all
+// around it is as it was.
+func TestScrub_CoversEveryForm(t *testing.T) {
+	t.Parallel()
+	m := testMatcher()
+	for value, cover := range pairs() {
+		for name, encode := range encodings() {
+			for _, around := range [][2]string{{"", ""}, {`{"token":"`, "\"}\n"}, {"a%b\\c&d ", " %&\\"}} {
+				in := around[0] + encode(value) + around[1]
+				want := around[0] + encode(cover) + around[1]
+				got := string(m.scrubbed([]byte(in)))
+				if len(got) != len(in) {
+					t.Errorf("%s of %s: %d bytes became %d", name, value, len(in), len(got))
+				}
+				same := got == want || strings.Contains("HEX percent lower percent thrice JSON u JSON in JSON x entity twice", name) && strings.EqualFold(got, want) // digits of either case
+				if !same && len(want) == len(in) && name != "base64 in a URL" {
+					t.Errorf("%s of %s: %q became %q, want %q", name, value, in, got, want)
+				}
+				if f := naive(got); f != "" {
+					t.Errorf("%s of %s: %q became %q, in which there is %s", name, value, in, got, f)
+				}
+			}
+		}
+	}
+}
+
+// The twin: what is no value stays.
+func TestScrub_LeavesOtherTextAlone(t *testing.T) {
+	t.Parallel()
+	m := testMatcher()
+	for value := range pairs() {
+		for name, encode := range encodings() {
+			almost := []byte(value)
+			almost[len(almost)/2]++
+			in := encode(string(almost))
+			if got := string(m.scrubbed([]byte(in))); got != in {
+				t.Errorf("%s of %s became %q", name, almost, got)
+			}
+		}
+	}
+}
+
+// naive looks for values by undoing one encoding at a time, without the code
+// that is tried here. It returns which it has found, or "".
+func naive(s string) string {
+	texts := map[string]string{"raw": s, "HTML": html.UnescapeString(s), "HTML twice": html.UnescapeString(html.UnescapeString(s))}
+	p := s
+	for i := range 4 {
+		p = regexp.MustCompile("%[0-9a-fA-F]{2}").ReplaceAllStringFunc(p, func(e string) string {
+			v, _ := strconv.ParseUint(e[1:], 16, 8)
+			return string([]byte{byte(v)})
+		})
+		texts[fmt.Sprint("percent ", i)] = p
+	}
+	texts["JSON"] = regexp.MustCompile(`\\u00([0-9a-fA-F]{2})|\\x([0-9a-fA-F]{2})|\\/`).ReplaceAllStringFunc(s, func(e string) string {
+		if e == `\/` {
+			return "/"
+		}
+		v, _ := strconv.ParseUint(e[len(e)-2:], 16, 8)
+		return string([]byte{byte(v)})
+	})
+	for name, text := range texts {
+		for value := range pairs() {
+			if strings.Contains(text, value) {
+				return name
+			}
+			if f := naiveRuns(text, value); f != "" {
+				return name + " " + f
+			}
+		}
+	}
+	return ""
+}
+
+// naiveRuns looks into runs of characters of base64, hexadecimal and UTF-16.
+func naiveRuns(s, value string) string {
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		class := "[A-Za-z0-9+/]{10,}"
+		if enc == base64.RawURLEncoding {
+			class = "[A-Za-z0-9_-]{10,}"
+		}
+		for _, run := range regexp.MustCompile(class).FindAllString(s, -1) {
+			for off := range 4 {
+				r := run[off:]
+				b, _ := enc.DecodeString(r[:len(r)/4*4])
+				more, _ := enc.DecodeString(r)
+				if strings.Contains(string(b), value) || strings.Contains(string(more), value) {
+					return "base64"
+				}
+			}
+		}
+	}
+	for _, run := range regexp.MustCompile("[0-9a-fA-F]{16,}").FindAllString(s, -1) {
+		for off := range 2 {
+			r := run[off:]
+			b, _ := hex.DecodeString(r[:len(r)/2*2])
+			if strings.Contains(string(b), value) && (strings.ToLower(run) == run || strings.ToUpper(run) == run) {
+				return "hexadecimal"
+			}
+		}
+	}
+	if strings.Contains(s, string(widen([]byte(value), 0))) || strings.Contains(s, string(widen([]byte(value), 1))) {
+		return "UTF-16"
+	}
+	return ""
+}
+
+// stream makes a text of words in encodings and what may disturb them, by
+// chance.
+func stream(r *rand.Rand) string {
+	var names []string
+	all := encodings()
+	for n := range all {
+		names = append(names, n)
+	}
+	// A map has no order, and a seed is to give the same text again.
+	for i := range names {
+		for j := range i {
+			if names[i] < names[j] {
+				names[i], names[j] = names[j], names[i]
+			}
+		}
+	}
+	words := []string{valueToken, valuePlain, valueShort}
+	noise := []string{"%", "%2", "%25", "%41", `\`, `\\`, `\u`, `\u00`, `\n`, "&", "&amp;", "&#", "&#x4", "g", "ghp_", "Z2hw", "67", "\x00", "event: x\n\n", " ", `"`, "é"}
+	var b strings.Builder
+	for range r.IntN(8) {
+		switch r.IntN(4) {
+		case 0:
+			s := all[names[r.IntN(len(names))]](words[r.IntN(len(words))])
+			b.WriteString(s)
+		case 1:
+			s := all[names[r.IntN(len(names))]](words[r.IntN(len(words))])
+			b.WriteString(s[:r.IntN(len(s))])
+		default:
+			for range r.IntN(6) {
+				b.WriteString(noise[r.IntN(len(noise))])
+			}
+		}
+	}
+	return b.String()
+}
+
+// chunks gives a text in the pieces that cuts say.
+type chunks struct {
+	text []byte
+	cuts func() int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.text[:min(len(c.text), 1+c.cuts())])
+	c.text = c.text[n:]
+	return n, nil
+}
+
+func (*chunks) Close() error { return nil }
+
+func readScrubbed(m *matcher, text string, cuts func() int) string {
+	b := &body{src: &chunks{[]byte(text), cuts}, f: &scrub{tape{m: m}}}
+	out, err := io.ReadAll(b)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}
+
+// B045, T17: however a stream is split, it comes out the same, as long as it
+// was, and without a value.
+func TestBody_IsTheSameHoweverItIsSplit(t *testing.T) {
+	t.Parallel()
+	m := testMatcher()
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		checkSplit(t, m, stream(r), func() int { return r.IntN(1 + int(seed%40)) })
+	}
+}
+
+func checkSplit(t *testing.T, m *matcher, in string, cuts func() int) {
+	t.Helper()
+	whole := string(m.scrubbed([]byte(in)))
+	if len(whole) != len(in) {
+		t.Errorf("%q became %q, which is not as long", in, whole)
+	}
+	if f := naive(whole); f != "" {
+		t.Errorf("%q became %q, in which there is %s", in, whole, f)
+	}
+	if got := readScrubbed(m, in, cuts); got != whole {
+		t.Errorf("%q became %q, and in pieces %q", in, whole, got)
+	}
+}
+
+// FuzzScrub has words in encodings within hostile text, in hostile pieces.
+func FuzzScrub(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add([]byte(stream(rand.New(rand.NewPCG(seed, 2)))), seed)
+	}
+	m := testMatcher()
+	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		whole := m.scrubbed(in)
+		if len(whole) != len(in) {
+			t.Fatalf("%q became %q", in, whole)
+		}
+		for v := range pairs() {
+			if bytes.Contains(whole, []byte(v)) {
+				t.Fatalf("%q became %q", in, whole)
+			}
+		}
+		if got := readScrubbed(m, string(in), func() int { return r.IntN(9) }); got != string(whole) {
+			t.Fatalf("%q became %q, and in pieces %q", in, whole, got)
+		}
+	})
+}
+
+// T18: what cannot be the beginning of a value is not held back.
+func TestBody_HoldsBackOnlyBeginnings(t *testing.T) {
+	t.Parallel()
+	m := testMatcher()
+	for _, piece := range []string{"data: {\"x\":1}\n\n", "data: ghp_\n\n", `{"a":"` + valueToken + "\"}\r\n", "ghp_", "x: "} {
+		tp := tape{m: m}
+		out, _ := tp.push([]byte(piece), false)
+		if len(out) != len(piece) {
+			t.Errorf("of %q only %q passes", piece, out)
+		}
+	}
+	tp := tape{m: m}
+	out, _ := tp.push([]byte("token "+valueToken[:9]), false)
+	if string(out) != "token ghp_" {
+		t.Errorf("%q passes", out)
+	}
+	out, _ = tp.push([]byte(valueToken[9:]+"."), false)
+	if string(out) != coverToken[4:]+"." {
+		t.Errorf("then %q passes", out)
+	}
+}
+
+// A hostile host cannot have the proxy hold much.
+func TestTape_IsBounded(t *testing.T) {
+	t.Parallel()
+	var f forms
+	f.add(0, bytes.Repeat([]byte("a"), 40), bytes.Repeat([]byte("b"), 40))
+	periodic := newMatcher(f.pats)
+	for name, piece := range map[string]string{
+		"periodic": strings.Repeat("a", 1000), "percent": strings.Repeat("%61", 400), "backslashes": strings.Repeat(`\`, 1000),
+		"percent signs": strings.Repeat("%", 1000), "ampersands": strings.Repeat("&amp;", 200), "escapes": strings.Repeat(`\u0061`, 200), "25": strings.Repeat("%25", 300),
+	} {
+		for _, m := range []*matcher{testMatcher(), periodic} {
+			tp := tape{m: m}
+			for range 100 {
+				tp.push([]byte(piece), false)
+				if len(tp.buf) > 1000+maxToken*(m.longest+2) {
+					t.Fatalf("%s: %d bytes wait", name, len(tp.buf))
+				}
+			}
+		}
+	}
+}
+
+func TestBody_PassesErrorsOn(t *testing.T) {
+	t.Parallel()
+	b := &body{src: io.NopCloser(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("abc")))), f: &scrub{tape{m: testMatcher()}}}
+	if out, err := io.ReadAll(b); err != iotest.ErrTimeout {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// many makes words as a sandbox with 50 secrets has them.
+func many(n int) *matcher {
+	r := rand.New(rand.NewPCG(1, 2))
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	f := forms{slack: slack}
+	for i := range n {
+		w := []byte("sk-proj-")
+		for range 40 {
+			w = append(w, letters[r.IntN(len(letters))])
+		}
+		f.add(i, w, nil)
+	}
+	return newMatcher(f.pats)
+}
+
+func benchTexts() map[string][]byte {
+	r := rand.New(rand.NewPCG(3, 4))
+	const size = 1 << 20
+	random := make([]byte, size)
+	for i := range random {
+		random[i] = byte(r.Uint32())
+	}
+	words := strings.Fields("the quick brown fox jumps over a lazy dog while secrets of every kind wait for the ones who may read them and go on")
+	var text, json strings.Builder
+	for text.Len() < size {
+		text.WriteString(words[r.IntN(len(words))] + " ")
+	}
+	for json.Len() < size {
+		fmt.Fprintf(&json, `{"id":%d,"name":"%s","url":"https://example.com/%s?q=%d","text":"%s said \"%s\"\n"},`, r.IntN(1e6), words[r.IntN(len(words))], words[r.IntN(len(words))], r.IntN(1e4), words[r.IntN(len(words))], words[r.IntN(len(words))])
+	}
+	return map[string][]byte{
+		"random": random, "text": []byte(text.String()[:size]), "JSON": []byte(json.String()[:size]),
+		"base64": []byte(base64.StdEncoding.EncodeToString(random)[:size]),
+	}
+}
+
+// BenchmarkFind is of 50 placeholders in all forms, beside a loop that looks for
+// one after the other.
+func BenchmarkFind(b *testing.B) {
+	m := many(50)
+	for name, text := range benchTexts() {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if f := m.find(text, 0, false); len(f.edits) > 0 {
+					b.Fatal("found")
+				}
+			}
+		})
+	}
+	for name, text := range benchTexts() {
+		b.Run("naive/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				for i := range m.pats {
+					if bytes.Contains(text, m.pats[i].text) {
+						b.Fatal("found")
+					}
+				}
+			}
+		})
+	}
+}
