@@ -8,10 +8,10 @@ import (
 )
 
 var (
-	errCompressedMessage = errors.New("a message of the answer is compressed, though that was not asked for, and values of secrets could not be seen in it")
-	errPart              = errors.New("the host has sent a part of a compressed answer, in which values of secrets could not be seen")
-	errExtension         = errors.New("the host uses an extension of WebSocket that was not offered to it")
-	errUpgrade           = errors.New("the host's connection was upgraded and cannot be written to")
+	errMessage   = errors.New("a message of the answer is compressed, though that was not asked for, or is none, and values of secrets could not be seen in it")
+	errPart      = errors.New("the host has sent a part of a compressed answer, in which values of secrets could not be seen")
+	errExtension = errors.New("the host uses an extension of WebSocket that was not offered to it")
+	errUpgrade   = errors.New("the host's connection was upgraded and cannot be written to")
 )
 
 // Answer takes values out of an answer's fields and body, undoing compression
@@ -58,7 +58,7 @@ func (l *Loan) Answer(res *http.Response) error {
 	}
 	var f filter = &scrub{tape{m: s.values}}
 	if isFramed(res.Header) {
-		f = &framed{f: f, strict: s.of(l.to.Host)}
+		f = &framed{scrub: &tape{m: s.values}, strict: s.of(l.to.Host)}
 	}
 	res.Body = &body{src: res.Body, f: f, ended: func() error {
 		s.scrubFields(res.Trailer)

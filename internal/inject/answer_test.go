@@ -329,6 +329,25 @@ func TestAnswer_CompressedMessages(t *testing.T) {
 	}
 }
 
+// A host may be made to say a length that ends within a value.
+func TestAnswer_MessagesThatAreNone(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for n := range len(value) - 1 {
+		whole := message(0, "your token "+value)
+		whole = message(0, whole[5:5+11+n])[:5] + whole[5:]
+		res := answer(200, whole)
+		res.Header.Set("Content-Type", "application/grpc")
+		if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if err == nil || strings.Contains(string(b), value[:4+9]) || strings.Contains(string(b), value[30:]) {
+			t.Errorf("%d: %q, %v", n, b, err)
+		}
+	}
+}
+
 // A value that is short has a placeholder that is longer; lengths stay all the
 // same, and no value is there.
 func TestAnswer_ShortValuesKeepLengths(t *testing.T) {

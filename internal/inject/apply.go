@@ -40,7 +40,7 @@ func (l *Loan) Apply(out *http.Request) {
 	}
 	var f filter = &watch{tape: tape{m: l.set.asked}, loan: l}
 	if isFramed(out.Header) {
-		f = &framed{f: f}
+		f = &framed{watch: f}
 	}
 	out.Body = &body{src: out.Body, f: f, ended: l.checkTrailer}
 	out.GetBody = nil
@@ -72,14 +72,14 @@ func (l *Loan) put(out *http.Request, p *put) {
 	case secret.Basic:
 		set("Basic " + base64.StdEncoding.EncodeToString([]byte(p.place.User+":"+value)))
 	case secret.Cookie:
-		if lines := out.Header[p.field]; p.index < len(lines) {
-			lines[p.index] = withPair(lines[p.index], ";", p.pair, value)
+		lines := out.Header[cookieField]
+		if i, pair := findCookie(lines, p.place.Name, l.set.secrets[p.word].Placeholder); i >= 0 {
+			lines[i] = withPair(lines[i], ";", pair, value)
 		}
 	case secret.Query:
-		if out.URL.RawQuery == "" {
-			break
+		if i := findPair(out.URL.RawQuery, p.place.Name, l.set.secrets[p.word].Placeholder); i >= 0 {
+			out.URL.RawQuery = withPair(out.URL.RawQuery, "&", i, url.QueryEscape(value))
 		}
-		out.URL.RawQuery = withPair(out.URL.RawQuery, "&", p.pair, url.QueryEscape(value))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
@@ -43,8 +44,8 @@ func decode(codings []string, src io.ReadCloser) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("the answer is compressed %d times", len(codings))
 	}
 	out := src
-	for i := len(codings) - 1; i >= 0; i-- {
-		open := opener(codings[i])
+	for _, coding := range slices.Backward(codings) {
+		open := opener(coding)
 		if open == nil {
 			return nil, errors.New("the answer is compressed in a way that is not known here, so values of secrets could not be seen in it")
 		}

@@ -42,12 +42,12 @@ func sextet(c byte) int {
 // fits reports whether a character may hold these bits.
 func (e edge) fits(c byte) bool {
 	v := sextet(c)
-	return v >= 0 && byte(v)&e.mask == e.want
+	return v >= 0 && byte(v&0x3f)&e.mask == e.want
 }
 
 // change puts the other bits into a character that fits.
 func (e edge) change(c byte) byte {
-	v := byte(sextet(c))&^e.mask | e.put
+	v := byte(sextet(c)&0x3f)&^e.mask | e.put
 	if e.url || c == '-' || c == '_' {
 		return alphabetURL[v]
 	}
@@ -55,11 +55,15 @@ func (e edge) change(c byte) byte {
 }
 
 // coverOf returns what takes the place of a value where lengths have to stay:
-// the placeholder's letters and digits where the value has some, and the value's
-// other characters, which the placeholder has too (secret.NewPlaceholder). A
-// value that has hardly a letter or digit is covered whole.
+// the placeholder, if it is as long (secret.NewPlaceholder), or else its letters
+// and digits where the value has some, and the value's other characters, which
+// the placeholder has too. A value that has hardly a letter or digit is covered
+// whole.
 func coverOf(value []byte, placeholder string) []byte {
 	const few = 4
+	if len(value) == len(placeholder) {
+		return []byte(placeholder)
+	}
 	letters := 0
 	for _, c := range value {
 		if isAlphanumeric(c) {
@@ -191,7 +195,7 @@ func coreOf(enc *base64.Encoding, align int, text, cover []byte) pattern {
 	}
 	covered := encode(cover)
 	p.cover = []byte(covered[first:end])
-	bits := func(s string, i int, mask byte) byte { return byte(sextet(s[i])) & mask }
+	bits := func(s string, i int, mask byte) byte { return byte(sextet(s[i])&0x3f) & mask }
 	if n := 6*first - 8*align; n > 0 {
 		mask := byte(1)<<n - 1
 		p.before = edge{mask: mask, want: bits(whole, first-1, mask), put: bits(covered, first-1, mask)}

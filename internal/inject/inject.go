@@ -45,7 +45,7 @@ type Use struct {
 
 // Refusal is why a request is not passed on. It quotes no placeholder and no
 // value.
-type Refusal struct {
+type Refusal struct { //nolint:errname // it is a value first
 	Reason string // one of the Reason constants
 	Secret string // name
 	Detail string // a sentence

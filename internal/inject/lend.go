@@ -96,7 +96,7 @@ func (l *Loan) elsewhere(word int) *Refusal {
 // refuse says why.
 func (l *Loan) refuse(word int, reason string) *Refusal {
 	name := l.set.secrets[word].Name
-	text := ""
+	var text string
 	switch reason {
 	case ReasonWrongHost:
 		text = "a placeholder of the secret %s is on its way to a host that no rule of it names"

@@ -24,7 +24,7 @@ const (
 	ph     = "ghp_ZqXwVuTsRpOnMlKjIhGfEdCbAyZxWvUtSrQp"
 	value  = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 	ph2    = ph + "0123456789"
-	value2 = "another-value-of-more-letters-than-that-one-7Q2"
+	value2 = "ghp_anotherValueOfMoreLettersThanThatOne7Q2xxyyzzw"
 	phKey  = "AIzaQwErTyUiOpAsDfGhJkLzXcVbNm1234567"
 	key    = "AIzaSyD/9tSrke72+PouQMnMX&a7eZSW0jkFM"
 	phSid  = "s0000000000000000000000000000000001"
@@ -169,8 +169,8 @@ func TestLend(t *testing.T) {
 		{"B025 no user", ask("GET", "/", "Authorization: Basic "+basicOf(":"+ph)), to("git.test"), "", []string{"Authorization: Basic " + basicOf("x-access-token:"+value)}},
 		{"B025 lower case", ask("GET", "/", "Authorization: basic "+basicOf("me:"+ph)), to("git.test"), inject.ReasonMisplaced, nil},
 		{"B025 two spaces", ask("GET", "/", "Authorization: Basic  "+basicOf("me:"+ph)), to("git.test"), inject.ReasonMisplaced, nil},
-		{"B025 no padding", ask("GET", "/", "Authorization: Basic "+strings.TrimRight(basicOf("user:"+ph), "=")), to("git.test"), inject.ReasonMisplaced, nil},
-		{"B025 trailing bits", ask("GET", "/", "Authorization: Basic "+trailingBits(basicOf("user:"+ph))), to("git.test"), inject.ReasonMisplaced, nil},
+		{"B025 no padding", ask("GET", "/", "Authorization: Basic "+strings.TrimRight(basicOf("me:"+ph), "=")), to("git.test"), inject.ReasonMisplaced, nil},
+		{"B025 trailing bits", ask("GET", "/", "Authorization: Basic "+trailingBits(basicOf("me:"+ph))), to("git.test"), inject.ReasonMisplaced, nil},
 		{"B025 10 KiB", ask("GET", "/", "Authorization: Basic "+basicOf(strings.Repeat("u", 10<<10)+":"+ph)), to("git.test"), inject.ReasonMisplaced, nil},
 		{"B025 more behind", ask("GET", "/", "Authorization: Basic "+basicOf("me:"+ph+"x")), to("git.test"), inject.ReasonMisplaced, nil},
 		{"B025 for its user", ask("GET", "/", "Authorization: Basic "+basicOf(ph+":x")), to("git.test"), inject.ReasonMisplaced, nil},

@@ -89,7 +89,7 @@ func hexAt(b []byte, n int) (v rune, l lexed) {
 		if d < 0 || b[i] < '0' {
 			return 0, literal
 		}
-		v = v<<4 | rune(d)
+		v = v<<4 | rune(d&15)
 	}
 	return v, whole
 }
@@ -106,7 +106,7 @@ func lexPercent(b []byte, i int) (token, lexed) {
 			}
 			break
 		}
-		best, found = octet(i, j+2, byte(v)), whole
+		best, found = octet(i, j+2, byte(v&0xff)), whole
 		if v != '%' {
 			break
 		}
@@ -150,7 +150,7 @@ func digits(b []byte, start, at, n int) (token, lexed) {
 		return token{start: start, end: start}, l
 	}
 	if n == 2 {
-		return octet(start, at+n, byte(v)), whole
+		return octet(start, at+n, byte(v&0xff)), whole
 	}
 	return one(start, at+n, v), whole
 }

@@ -74,7 +74,7 @@ func hashTail(x uint32) uint32  { return x * hashPrime >> (32 - tailBits) }
 
 // shortKey tells beginnings of one to three bytes apart.
 func shortKey(b []byte) uint32 {
-	k := uint32(len(b))
+	k := uint32(len(b) & 0xff)
 	for _, c := range b {
 		k = k<<8 | uint32(c)
 	}

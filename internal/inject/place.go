@@ -14,6 +14,8 @@ import (
 	"github.com/bailey-dev/bailey/internal/secret"
 )
 
+const cookieField = "Cookie"
+
 // put is a value in its place.
 type put struct {
 	word  int
@@ -135,7 +137,7 @@ func (h *head) find(p secret.Place, placeholder string) (*put, bool) {
 		out.field = "Authorization"
 		out.index = slices.IndexFunc(h.r.Header[out.field], func(v string) bool { return isBasic(v, placeholder) })
 	case secret.Cookie:
-		out.field = "Cookie"
+		out.field = cookieField
 		out.index, out.pair = findCookie(h.r.Header[out.field], p.Name, placeholder)
 	case secret.Query:
 		_, query, _ := strings.Cut(h.target, "?")

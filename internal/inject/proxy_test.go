@@ -172,7 +172,7 @@ func TestProxy_WebSocket(t *testing.T) {
 		if err != nil {
 			return
 		}
-		defer c.CloseNow()
+		defer func() { _ = c.CloseNow() }()
 		_ = c.Write(r.Context(), websocket.MessageText, []byte(r.Header.Get("Authorization")))
 		for {
 			kind, b, err := c.Read(r.Context())
@@ -193,7 +193,7 @@ func TestProxy_WebSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.CloseNow()
+	defer func() { _ = c.CloseNow() }()
 	if _, b, err := c.Read(t.Context()); err != nil || string(b) != "Bearer "+ph {
 		t.Fatalf("%q, %v", b, err)
 	}

@@ -40,7 +40,7 @@ func (t *tape) advance(f found, final bool) []byte {
 	t.out = append(t.out[:0], t.buf[t.sent:hold]...)
 	patch(t.out, t.sent, f.edits)
 	if final || f.keep == len(t.buf) {
-		t.buf, t.from, t.sent = t.buf[:0], 0, 0
+		t.reset()
 		return t.out
 	}
 	off := max(0, min(f.keep, hold)-maxToken)
@@ -48,6 +48,12 @@ func (t *tape) advance(f found, final bool) []byte {
 	t.from, t.sent = f.keep-off, hold-off
 	return t.out
 }
+
+// held is how many bytes wait.
+func (t *tape) held() int { return len(t.buf) - t.sent }
+
+// reset forgets the stream.
+func (t *tape) reset() { t.buf, t.from, t.sent = t.buf[:0], 0, 0 }
 
 // patch edits the part of a text that begins at off. Where two edits meet, the
 // longest wins.

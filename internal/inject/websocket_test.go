@@ -218,6 +218,30 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return copy(p, r.s), nil
 }
 
+// messages reads payloads of good frames that are not masked, zeros between
+// messages.
+func messages(b []byte) string {
+	var out strings.Builder
+	for len(b) >= 2 {
+		op, n, head := b[0], int(b[1]), 2
+		switch {
+		case n == 126 && len(b) >= 4:
+			n, head = int(binary.BigEndian.Uint16(b[2:])), 4
+		case n == 127 && len(b) >= 10:
+			n, head = int(binary.BigEndian.Uint64(b[2:])), 10
+		}
+		end := min(len(b), head+n)
+		if op&15 < 8 {
+			out.Write(b[min(head, end):end])
+			if op&0x80 != 0 {
+				out.WriteByte(0)
+			}
+		}
+		b = b[end:]
+	}
+	return out.String()
+}
+
 // FuzzWebSocket has hostile frames in hostile pieces: they come out the same
 // however they are split, and hold no value within one message's frame.
 func FuzzWebSocket(f *testing.F) {
@@ -231,8 +255,11 @@ func FuzzWebSocket(f *testing.F) {
 		_, split, _ := upgraded(t, l, slow{bytes.NewReader(says), step})
 		a, errA := io.ReadAll(whole)
 		b, errB := io.ReadAll(split)
-		if (errA == nil) != (errB == nil) || errA == nil && !bytes.Equal(a, b) || bytes.Contains(a, []byte(value)) || bytes.Contains(b, []byte(value)) {
+		if (errA == nil) != (errB == nil) || errA == nil && !bytes.Equal(a, b) {
 			t.Fatalf("%q: %q %v, %q %v", says, a, errA, b, errB)
+		}
+		if strings.Contains(messages(a), value) || strings.Contains(messages(b), value) {
+			t.Fatalf("%q: %q, %q", says, a, b)
 		}
 		hostA, whole, _ := upgraded(t, l, nil)
 		hostB, split, _ := upgraded(t, l, nil)
