@@ -362,7 +362,7 @@ func TestAnswer_ShortValuesKeepLengths(t *testing.T) {
 	if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
 		t.Fatal(err)
 	}
-	if got := text(t, res); got != "<ghpx-qXwV>" {
+	if got := text(t, res); got != "<ghp_ZqXwV>" {
 		t.Error(got)
 	}
 }

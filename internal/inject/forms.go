@@ -55,27 +55,12 @@ func (e edge) change(c byte) byte {
 }
 
 // coverOf returns what takes the place of a value where lengths have to stay:
-// the placeholder, if it is as long (secret.NewPlaceholder), or else its letters
-// and digits where the value has some, and the value's other characters, which
-// the placeholder has too. A value that has hardly a letter or digit is covered
-// whole.
+// the placeholder, which is as long as a rule, or else its beginning. A value
+// that is longer, as one may be after a rotation, goes on as x, but for blanks.
 func coverOf(value []byte, placeholder string) []byte {
-	const few = 4
-	if len(value) == len(placeholder) {
-		return []byte(placeholder)
-	}
-	letters := 0
-	for _, c := range value {
-		if isAlphanumeric(c) {
-			letters++
-		}
-	}
 	out := bytes.Clone(value)
-	for i, c := range value {
-		switch {
-		case isAlphanumeric(c) && i < len(placeholder) && isAlphanumeric(placeholder[i]):
-			out[i] = placeholder[i]
-		case isAlphanumeric(c) || letters < few && c > ' ':
+	for i := copy(out, placeholder); i < len(out); i++ {
+		if out[i] > ' ' {
 			out[i] = 'x'
 		}
 	}
