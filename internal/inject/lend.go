@@ -5,20 +5,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/bailey-dev/bailey/internal/secret"
 )
 
 // Loan is what one request is lent, which may be nothing.
 type Loan struct {
-	lender  *Lender
-	set     *set
-	to      Target
-	method  string
-	asked   *http.Request // as it came; its trailers are there behind its body
-	puts    []put
-	refused atomic.Pointer[Refusal]
+	lender *Lender
+	set    *set
+	to     Target
+	method string
+	asked  *http.Request // as it came; its trailers are there behind its body
+	puts   []put
 }
 
 // Lend judges the head of a request as it came from the sandbox, changing
@@ -118,13 +116,8 @@ func (l *Loan) refuseBody(word int) *Refusal {
 	if no == nil {
 		no = l.refuse(word, ReasonMisplaced)
 	}
-	l.refused.CompareAndSwap(nil, no)
 	return no
 }
-
-// Refused returns why what was passed on was ended afterwards, for its body or
-// what a WebSocket said, or nil.
-func (l *Loan) Refused() *Refusal { return l.refused.Load() }
 
 // IDs are the secrets whose values it carries.
 func (l *Loan) IDs() []secret.ID {
