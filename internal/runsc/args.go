@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // mostArgs bounds the arguments in bytes, mostJoins the descriptors with them.
@@ -17,7 +16,7 @@ const (
 
 // ArgsPair returns the two ends of what becomes ArgsFD: packets on a socket.
 func ArgsPair() (theirs, ours *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make socket for arguments: %w", err)
 	}
@@ -31,7 +30,7 @@ func SendArgs(to *os.File, args []string, joins []int) error {
 	if len(text) > mostArgs || len(joins) > mostJoins {
 		return errors.New("too many arguments")
 	}
-	if err := unix.Sendmsg(int(to.Fd()), []byte(text), unix.UnixRights(joins...), nil, 0); err != nil {
+	if err := syscall.Sendmsg(int(to.Fd()), []byte(text), syscall.UnixRights(joins...), nil, 0); err != nil {
 		return fmt.Errorf("hand over arguments: %w", err)
 	}
 	return nil
@@ -39,24 +38,24 @@ func SendArgs(to *os.File, args []string, joins []int) error {
 
 // ReceiveArgs waits for SendArgs at ArgsFD.
 func ReceiveArgs() (args []string, joins []int, err error) {
-	text, oob := make([]byte, mostArgs), make([]byte, unix.CmsgSpace(mostJoins*4))
+	text, oob := make([]byte, mostArgs), make([]byte, syscall.CmsgSpace(mostJoins*4))
 	var n, oobn int
 	for {
-		n, oobn, _, _, err = unix.Recvmsg(ArgsFD, text, oob, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) {
+		n, oobn, _, _, err = syscall.Recvmsg(ArgsFD, text, oob, syscall.MSG_CMSG_CLOEXEC)
+		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
-	if err = errors.Join(err, unix.Close(ArgsFD)); err != nil || n == 0 {
+	if err = errors.Join(err, syscall.Close(ArgsFD)); err != nil || n == 0 {
 		return nil, nil, fmt.Errorf("wait for arguments: %w", errors.Join(err, os.ErrClosed))
 	}
 	if oobn > 0 {
-		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+		messages, err := syscall.ParseSocketControlMessage(oob[:oobn])
 		if err != nil {
 			return nil, nil, fmt.Errorf("read descriptors: %w", err)
 		}
 		for i := range messages {
-			fds, err := unix.ParseUnixRights(&messages[i])
+			fds, err := syscall.ParseUnixRights(&messages[i])
 			if err != nil {
 				return nil, nil, fmt.Errorf("read descriptors: %w", err)
 			}
