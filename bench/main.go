@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,16 +54,33 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	defer lab.close()
 	report := report{Machine: machineLine(lab), Rounds: o.n, Missing: map[string]string{}}
-	contenders := lab.contenders(ctx, report.Missing)
-
+	if err := lab.series(ctx, &report, lab.contenders(report.Missing)); err != nil {
+		return err
+	}
 	running, err := lab.weigh(ctx, &report)
 	if err != nil {
 		return err
 	}
 	defer running.stop()
-	contenders = append(contenders, contender{name: caseExec, argv: []string{lab.bailey, "exec", running.name, "--", "true"}, dir: lab.work})
+	exec := contender{name: caseExec, argv: []string{lab.bailey, "exec", running.name, "--", "true"}, dir: lab.work}
+	if err := lab.series(ctx, &report, []contender{exec}); err != nil {
+		return err
+	}
+	running.stop()
+	if err := lab.series(ctx, &report, lab.beside(ctx, report.Missing)); err != nil {
+		return err
+	}
+	report.Ratios = ratios(report.Cases)
+	if o.parallel > 0 {
+		report.AtOnce = lab.atOnce(ctx, o.parallel)
+	}
+	return report.tell(out, o.json)
+}
 
-	if err := lab.rounds(ctx, contenders, o.n); err != nil {
+// series has contenders take turns while nothing runs that none of them needs:
+// what a daemon still has to do after a container would be somebody else's time.
+func (l *lab) series(ctx context.Context, report *report, contenders []contender) error {
+	if err := l.rounds(ctx, contenders, report.Rounds); err != nil {
 		return err
 	}
 	for _, c := range contenders {
@@ -72,12 +90,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		}
 		report.Cases = append(report.Cases, summarize(c.name, c.ms))
 	}
-	report.Ratios = ratios(report.Cases)
-	running.stop()
-	if o.parallel > 0 {
-		report.AtOnce = lab.atOnce(ctx, o.parallel)
-	}
-	return report.tell(out, o.json)
+	return nil
 }
 
 // weigh measures the memory of a sandbox without a network and of one with
@@ -118,6 +131,7 @@ const (
 	caseAirlock   = "bailey run --allow example.com"
 	caseCheckout  = "bailey run --net none, in a git checkout"
 	caseExec      = "bailey exec into a running one"
+	caseBeside    = "bailey run --net none, beside dockerd"
 	caseDocker    = "docker run --runtime runsc --network none"
 	caseDockerRun = "docker run --network none (runc)"
 )
@@ -215,11 +229,7 @@ func (l *lab) close() {
 }
 
 // contenders returns who takes part, and says of those who cannot why not.
-func (l *lab) contenders(ctx context.Context, missing map[string]string) []contender {
-	bailey := func(name string, flags ...string) contender {
-		argv := append([]string{l.bailey, "run", "--quiet"}, flags...)
-		return contender{name: name, argv: append(argv, "--", "true"), dir: l.work}
-	}
+func (l *lab) contenders(missing map[string]string) []contender {
 	runsc := []string{l.runsc, "--root=" + filepath.Join(l.dir, "state"), "--network=none", "--ignore-cgroups"}
 	if os.Geteuid() != 0 || l.cred != nil {
 		runsc = append(runsc, "--rootless")
@@ -227,9 +237,9 @@ func (l *lab) contenders(ctx context.Context, missing map[string]string) []conte
 	all := []contender{
 		{name: caseNative, argv: []string{"true"}, dir: l.work},
 		{name: caseRunsc, argv: append(runsc, "do", "--quiet", "true"), dir: l.work},
-		bailey(caseNone, "--net", "none"),
-		bailey(caseAirlock, "--allow", "example.com"),
-		{name: caseCheckout, argv: bailey("", "--net", "none").argv, dir: l.repo},
+		l.run(caseNone, "--net", "none"),
+		l.run(caseAirlock, "--allow", "example.com"),
+		{name: caseCheckout, argv: l.run("", "--net", "none").argv, dir: l.repo},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		all = append(all, contender{name: caseBwrap, argv: []string{
@@ -241,20 +251,50 @@ func (l *lab) contenders(ctx context.Context, missing map[string]string) []conte
 	} else {
 		missing[caseBwrap] = "bwrap is not installed"
 	}
+	return all
+}
+
+// run is `bailey run`.
+func (l *lab) run(name string, flags ...string) contender {
+	argv := append([]string{l.bailey, "run", "--quiet"}, flags...)
+	return contender{name: name, argv: append(argv, "--", "true"), dir: l.work}
+}
+
+// beside returns docker's contenders and bailey again, or says why not.
+func (l *lab) beside(ctx context.Context, missing map[string]string) []contender {
 	if !l.wantDock {
-		return all
+		return nil
 	}
 	d, err := startDocker(ctx, l.dir, l.runsc)
 	if err != nil {
 		missing[caseDocker] = err.Error()
-		return all
+		return nil
 	}
 	l.docker = d
-	return append(all, d.contender(caseDocker, "runsc"), d.contender(caseDockerRun, "runc"))
+	return []contender{l.run(caseBeside, "--net", "none"), d.contender(caseDocker, "runsc"), d.contender(caseDockerRun, "runc")}
 }
 
 // rounds runs each contender once to warm up and then n times, taking turns in
 // random order, and keeps the times. One that fails is left out from then on.
+// warm reads the programs of all contenders, so that none is measured with
+// parts of its own on disk: machines with little memory, and those whose host
+// takes back what was not used for some seconds, drop them between two turns.
+func (l *lab) warm(contenders []contender) {
+	paths := []string{l.bailey, l.runsc}
+	for _, c := range contenders {
+		paths = append(paths, c.argv[0])
+	}
+	if l.docker != nil {
+		paths = append(paths, "dockerd", "containerd", "containerd-shim-runc-v2", "runc")
+	}
+	slices.Sort(paths)
+	for _, p := range slices.Compact(paths) {
+		if p, err := exec.LookPath(p); err == nil {
+			_, _ = os.ReadFile(p) // for its effect alone
+		}
+	}
+}
+
 // settle is how long the kernel gets after each run to take down what it left:
 // namespaces and mounts go after the processes, and whoever comes next would
 // pay for them.
@@ -267,11 +307,12 @@ func (l *lab) rounds(ctx context.Context, contenders []contender, n int) error {
 			if c.err != nil {
 				continue
 			}
+			l.warm(contenders)
+			time.Sleep(settle)
 			ms, err := l.time(ctx, *c)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			time.Sleep(settle)
 			if c.err = err; err == nil && i >= 0 {
 				c.ms = append(c.ms, ms)
 			}

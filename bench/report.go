@@ -80,7 +80,7 @@ func ratios(cases []summary) []ratio {
 	}{
 		{caseNone, caseRunsc, 1.35},
 		{caseCheckout, caseRunsc, 1.35},
-		{caseNone, caseDocker, 0.5},
+		{caseBeside, caseDocker, 0.5},
 		{caseAirlock, caseRunsc, 1.5},
 	} {
 		if median[r.over] > 0 && median[r.under] > 0 {

@@ -444,8 +444,17 @@ func TestISO08_MemoryAndCPUAreEnforcedByTheKernel(t *testing.T) {
 		t.Errorf("the header says that a limit is not enforced: %s", stderr)
 	}
 	looked := map[string]int{}
+	threads := 0
 	for _, pid := range processesOf(y) {
-		for line := range strings.Lines(readProc(t, pid, "cgroup")) {
+		groups := readProc(t, pid, "cgroup")
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/cgroup", pid))
+		for _, task := range tasks { // each has moved itself
+			if b, err := os.ReadFile(task); err == nil && string(b) != groups {
+				t.Errorf("%s: %s, and its process: %s", task, b, groups)
+			}
+			threads++
+		}
+		for line := range strings.Lines(groups) {
 			f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 			if len(f) != 3 || !strings.Contains(f[2], "/bailey/sbx_") {
 				continue
@@ -458,6 +467,9 @@ func TestISO08_MemoryAndCPUAreEnforcedByTheKernel(t *testing.T) {
 				looked[want]++
 			}
 		}
+	}
+	if threads < 20 {
+		t.Errorf("%d threads were looked at", threads)
 	}
 	if len(looked) != 2 {
 		t.Errorf("not both limits were looked at: %v", looked)

@@ -321,6 +321,20 @@ func TestEGR12_ABadFileChangesNothing(t *testing.T) {
 				}
 			})
 		}
+		t.Run("A161 written in place, by and by", func(t *testing.T) {
+			path := filepath.Join(y.Home, ".config/bailey/config.yaml")
+			for _, pause := range []time.Duration{20, 60, 100, 140, 180, 220} {
+				if err := os.Truncate(path, 0); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(pause * time.Millisecond)
+				if err := os.WriteFile(path, []byte(allow), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(within / 2)
+			}
+			opened(t, box, "allow.test")
+		})
 		userPolicy(t, y, "net:\n  allow:\n    - {host: evil.test, ports: [80]}\n") // twin
 		cutWithin(t, box, "allow.test", time.Now())
 		if got := get(t, y, "bad", "evil.test"); !strings.Contains(got, "the page of evil.test") {

@@ -109,6 +109,14 @@ type fileMark struct {
 // Equal reports whether nothing was touched between two marks.
 func (m Mark) Equal(o Mark) bool { return slices.Equal(m, o) }
 
+// Empties reports whether a file is empty now that was not before, as one is
+// for a moment that is being written in place.
+func (m Mark) Empties(before Mark) bool {
+	return slices.ContainsFunc(m, func(f fileMark) bool {
+		return f.size == 0 && slices.ContainsFunc(before, func(o fileMark) bool { return o.path == f.path && o.size > 0 })
+	})
+}
+
 // Own is the part of a mark that no sandbox can change: that of the user's
 // file, and of the records of trust.
 func (m Mark) Own() Mark {

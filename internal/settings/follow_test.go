@@ -122,9 +122,18 @@ func TestMark(t *testing.T) {
 		if now.Equal(before) {
 			t.Errorf("%s: not seen", step.what)
 		}
+		if now.Empties(before) {
+			t.Errorf("%s: it is said to be empty", step.what)
+		}
 		if !p.Mark().Equal(now) {
 			t.Errorf("%s: it changes by itself", step.what)
 		}
 		before = now
+	}
+	if err := os.Truncate(kept, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Mark().Empties(before) || p.Mark().Empties(p.Mark()) {
+		t.Error("a file that was emptied is not seen, or seen twice")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
@@ -93,11 +93,11 @@ func run(control *os.File) error {
 		return err
 	}
 	defer runtime.KeepAlive(proxy) // the proxy serves until this process's end of its socket is gone
-	enrolled := make([]byte, 1)
-	if _, err := io.ReadFull(control, enrolled); err != nil {
+	joins, err := handoff.ReadEnrolled(control)
+	if err != nil {
 		return err
 	}
-	return g.run(control, s)
+	return g.run(control, s, joins)
 }
 
 // prepare makes everything that gVisor is to find.
@@ -163,9 +163,9 @@ func launch() (*gvisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	argsOut, argsIn, err := os.Pipe()
+	argsOut, argsIn, err := runsc.ArgsPair()
 	if err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
+		return nil, err
 	}
 	wire := os.NewFile(handoff.WireFD, "wire")
 	g.args = argsIn
@@ -188,13 +188,12 @@ func launch() (*gvisor, error) {
 }
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
-func (g *gvisor) run(control *os.File, s *handoff.Settings) error {
+func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) error {
 	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
 	}
-	_, err := g.args.WriteString(strings.Join(runsc.RunArgs(cfg), "\x00"))
-	if err := errors.Join(err, g.args.Close()); err != nil {
+	if err := g.letGo(runsc.RunArgs(cfg), joins); err != nil {
 		return layerError("gvisor", err, "")
 	}
 	if err := handoff.WriteReport(control, handoff.Report{Event: handoff.Started}, openPrivate(s)...); err != nil {
@@ -205,6 +204,24 @@ func (g *gvisor) run(control *os.File, s *handoff.Settings) error {
 		return err
 	}
 	return g.wait(control)
+}
+
+// letGo hands gVisor its arguments, and with them the cgroup that it is to move
+// itself into, as does this process: what gVisor starts is in there then.
+func (g *gvisor) letGo(args []string, joins []*os.File) error {
+	fds := make([]int, len(joins))
+	for i, f := range joins {
+		fds[i] = int(f.Fd())
+	}
+	err := runsc.SendArgs(g.args, args, fds)
+	if err = errors.Join(err, g.args.Close()); err != nil {
+		return err
+	}
+	err = cgroup.Join(fds)
+	for _, f := range joins {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 func (g *gvisor) wait(control *os.File) error {

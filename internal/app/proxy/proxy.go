@@ -8,8 +8,11 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -174,10 +177,15 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
+	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // see gate.Env
 	cfg := egress.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
-		Explicit:    []uint16{gate.ProxyPort, gate.SOCKSPort},
-		OriginalDst: origdst.Of, HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
+		Explicit: []uint16{gate.ProxyPort, gate.SOCKSPort},
+		OriginalDst: func(c *net.TCPConn) (netip.AddrPort, error) {
+			wide()
+			return origdst.Of(c)
+		},
+		HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,
 		Open: s.open,
 	}
 	if s.lends != nil {

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
 
@@ -114,21 +116,33 @@ func (l *limits) listen() {
 }
 
 // enroll puts the helper, which is the first of the processes, and what it has
-// started under the limits.
-func (l *limits) enroll(pids []int) error {
+// started under the limits, or returns the files by which they do it themselves,
+// which is sooner done.
+func (l *limits) enroll(pids []int) ([]*os.File, error) {
 	id, err := proc.Identify(pids[0])
 	if err != nil {
-		return fmt.Errorf("identify helper: %w", err)
+		return nil, fmt.Errorf("identify helper: %w", err)
 	}
 	if err := l.dog.Helper(id); err != nil {
-		return err
+		return nil, err
+	}
+	hint := func(err error) error {
+		return bailey.WrapError(bailey.Unsupported, "put the sandbox into its cgroup", err, "see bailey doctor")
+	}
+	if userns.CanDrop() == nil { // else the program has cgo, and cannot speak for all its threads
+		if joins, err := l.group.Joins(); err != nil || len(joins) > 0 {
+			if err != nil {
+				err = hint(err)
+			}
+			return joins, err
+		}
 	}
 	for _, pid := range pids {
 		if err := l.group.AddProcess(pid); err != nil {
-			return bailey.WrapError(bailey.Unsupported, "put the sandbox into its cgroup", err, "see bailey doctor")
+			return nil, hint(err)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // outOfMemory reports whether the kernel killed something of the sandbox for

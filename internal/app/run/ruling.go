@@ -34,6 +34,7 @@ type ruling struct {
 	granted []policy.Rule
 	refused []policy.Rule
 	told    told
+	rushed  bool // the last reading was not used: a file changed under it
 
 	asking pending
 }
@@ -76,7 +77,7 @@ func (r *ruling) attend(ctx context.Context) (stop func()) {
 // is at most a quarter of the time, however often a sandbox writes it; the
 // user's and what is trusted are not made to wait for that.
 func (r *ruling) follow(ctx context.Context) {
-	mark, settled, ownSettled := r.u.plan.mark, true, true
+	mark, settled, ownSettled, patient := r.u.plan.mark, true, true, false
 	var rest time.Time // until then what a sandbox can write is not read again
 	for {
 		select {
@@ -85,6 +86,9 @@ func (r *ruling) follow(ctx context.Context) {
 		case <-time.After(policyPoll):
 		}
 		now := r.u.plan.place.Mark()
+		if patient = !patient && now.Empties(mark); patient { // it may be being written: an empty file would cut everything
+			continue
+		}
 		sameOwn := now.Own().Equal(mark.Own())
 		own := !sameOwn || !ownSettled
 		if now.Equal(mark) && settled || !own && time.Now().Before(rest) {
@@ -95,7 +99,9 @@ func (r *ruling) follow(ctx context.Context) {
 		settled, ownSettled = now.Equal(mark), sameOwn
 		mark = now
 		began := time.Now()
-		r.reload(mark, own)
+		if !r.reload(mark, own) {
+			settled, ownSettled = false, false
+		}
 		rest = began.Add(4 * time.Since(began))
 	}
 }
@@ -104,8 +110,10 @@ func (r *ruling) follow(ctx context.Context) {
 // What cannot be read, or cannot be followed, changes nothing, and is said. A
 // project's file that is the reason, which a sandbox can make at any time, does
 // not hold back what the user says: what it said before is taken in its place,
-// or else what it said at the start. own: the user did something.
-func (r *ruling) reload(mark settings.Mark, own bool) {
+// or else what it said at the start. own: the user did something. It reports
+// false where a file changed while it was read, once in a row: one that is written
+// in place is empty for a moment, and that would cut everything.
+func (r *ruling) reload(mark settings.Mark, own bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told.own = own
@@ -113,20 +121,24 @@ func (r *ruling) reload(mark settings.Mark, own bool) {
 	files, bad, err := settings.LoadApart(r.u.plan.place)
 	if err != nil {
 		r.fault(err, "what held before holds")
-		return
+		return true
+	}
+	if r.rushed = !r.rushed && !r.u.plan.place.Mark().Equal(mark); r.rushed {
+		return false
 	}
 	if bad == nil {
 		if bad = r.adopt(r.asGiven(files, mark)); bad == nil {
 			r.told.recovered = true
-			return
+			return true
 		}
 	}
 	before, start := r.before(files), settings.Files{User: files.User}
 	if r.adopt(before) != nil && r.adopt(start) != nil {
 		r.fault(bad, "what held before holds")
-		return
+		return true
 	}
 	r.fault(bad, "what that file said before holds")
+	return true
 }
 
 func (r *ruling) fault(err error, then string) {

@@ -174,21 +174,22 @@ func (u *running) acquire(ctx context.Context) error {
 
 // enroll puts the sandbox's first processes under its limits, and says what
 // is about to run.
-func (u *running) enroll(pids []int) error {
+func (u *running) enroll(pids []int) ([]*os.File, error) {
 	if err := u.startLimits(); err != nil {
-		return starting("watchdog", err)
+		return nil, starting("watchdog", err)
 	}
 	if err := u.claimName(); err != nil {
-		return starting("name", err)
+		return nil, starting("name", err)
 	}
-	if err := u.limits.enroll(pids); err != nil {
-		return err
+	joins, err := u.limits.enroll(pids)
+	if err != nil {
+		return nil, err
 	}
 	if err := u.awaitWatchdog(); err != nil {
-		return starting("watchdog", err)
+		return nil, starting("watchdog", err)
 	}
 	u.announce()
-	return nil
+	return joins, nil
 }
 
 // starting names what could not be started, where the error does not.

@@ -34,6 +34,26 @@ const (
 // that program may have its arguments.
 const Enrolled = 'e'
 
+// WriteEnrolled says so, with the files by which the helper and what it has
+// started are to move themselves into the sandbox's cgroup, if any.
+func WriteEnrolled(control *os.File, joins []*os.File) error {
+	fds := make([]int, len(joins))
+	for i, f := range joins {
+		fds[i] = int(f.Fd())
+	}
+	return send(control, []byte{Enrolled}, unix.UnixRights(fds...))
+}
+
+// ReadEnrolled waits for WriteEnrolled.
+func ReadEnrolled(control *os.File) ([]*os.File, error) {
+	head, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(maxFiles*4))
+	n, oobn, err := recv(control, head, oob)
+	if err != nil || n != 1 || head[0] != Enrolled {
+		return nil, fmt.Errorf("wait to be enrolled: %w", errors.Join(err, io.ErrUnexpectedEOF))
+	}
+	return received(oob[:oobn]), nil
+}
+
 // maxSettings bounds the document that the parent sends. Private copies of a
 // repository's hooks travel in it.
 const maxSettings = 64 << 20

@@ -29,10 +29,12 @@ const startTimeout = 60 * time.Second
 // Config is what the engine needs to make one sandbox.
 type Config struct {
 	Spec       sandbox.Spec
-	Executable string                 // host path of this binary
-	Proxy      *os.File               // the proxy's socket for listeners; nil in mode none
-	Enroll     func(pids []int) error // puts the helper, first, and what it has started into their limits
-	DebugDir   string                 // writable folder of the host for gVisor's logs; empty for none
+	Executable string   // host path of this binary
+	Proxy      *os.File // the proxy's socket for listeners; nil in mode none
+	// Enroll puts the helper, first, and what it has started into their limits,
+	// or returns the files by which they move there themselves (cgroup.Join).
+	Enroll   func(pids []int) ([]*os.File, error)
+	DebugDir string // writable folder of the host for gVisor's logs; empty for none
 }
 
 // Caller is the identity that bailey was started with.
@@ -237,7 +239,7 @@ func startFix(err error) string {
 
 // begin tells the helper what to make, puts it under its limits meanwhile, and
 // waits until it says that gVisor runs.
-func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *handoff.Settings, files []*os.File) error {
+func (sb *Sandbox) begin(ctx context.Context, enroll enroller, s *handoff.Settings, files []*os.File) error {
 	said := make(chan said, 4) // more than a helper says
 	sb.heard = make(chan struct{})
 	go sb.listen(said)
@@ -259,19 +261,25 @@ func (sb *Sandbox) begin(ctx context.Context, enroll func([]int) error, s *hando
 	return err
 }
 
+type enroller = func(pids []int) ([]*os.File, error)
+
 // enroll puts the helper and gVisor's program, which waits for its arguments,
 // under their limits, and lets the helper hand those arguments over.
-func (sb *Sandbox) enroll(enroll func([]int) error) error {
+func (sb *Sandbox) enroll(enroll enroller) error {
+	var joins []*os.File
 	if enroll != nil {
 		children, err := proc.Descendants(sb.Pid)
 		if err != nil || len(children) != 1 {
 			return fmt.Errorf("look for gVisor's process: %d children: %w", len(children), err)
 		}
-		if err := enroll([]int{sb.Pid, children[0].PID}); err != nil {
+		if joins, err = enroll([]int{sb.Pid, children[0].PID}); err != nil {
 			return err
 		}
 	}
-	_, err := sb.control.Write([]byte{handoff.Enrolled})
+	err := handoff.WriteEnrolled(sb.control, joins)
+	for _, f := range joins {
+		_ = f.Close()
+	}
 	return err
 }
 

@@ -5,9 +5,7 @@ package embedded
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"strings"
 	"syscall"
 
 	"gvisor.dev/gvisor/runsc/cli"
@@ -15,6 +13,7 @@ import (
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 
+	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/runsc"
 )
 
@@ -43,12 +42,19 @@ func Main() {
 }
 
 // awaitArgs replaces the process's arguments by those that come on
-// runsc.ArgsFD; it ends the process if none do.
+// runsc.ArgsFD, and moves the process into the sandbox's cgroup; it ends the
+// process if none do.
 func awaitArgs() {
-	f := os.NewFile(runsc.ArgsFD, "arguments")
-	b, err := io.ReadAll(f)
-	if err != nil || len(b) == 0 || f.Close() != nil {
+	args, joins, err := runsc.ReceiveArgs()
+	if err != nil {
 		os.Exit(1)
 	}
-	os.Args = strings.Split(string(b), "\x00")
+	if err := cgroup.Join(joins); err != nil {
+		fmt.Fprintln(os.Stderr, "runsc:", err)
+		os.Exit(1)
+	}
+	for _, fd := range joins {
+		_ = syscall.Close(fd)
+	}
+	os.Args = args
 }
