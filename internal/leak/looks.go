@@ -8,8 +8,8 @@ import (
 )
 
 // LooksLike returns what kind of secret a whole value is by how it begins, such
-// as "GitHub personal access token". It takes no regular expression and about a
-// microsecond. A secret without a well-known form is not told.
+// as "GitHub personal access token". It takes no regular expression and some
+// microseconds. A secret without a well-known form is not told.
 func LooksLike(value string) (kind string, ok bool) {
 	value = strings.TrimSpace(value)
 	if k, ok := secret.Recognise(value); ok && isToken(k.Prefix, value[len(k.Prefix):]) {
