@@ -238,25 +238,23 @@ func (c *secretCheckCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	look := vault.Check
 	if c.Accept {
-		kept, err := vault.Accept(p)
-		if err != nil {
-			return err
-		}
-		if kept != "" {
-			_, _ = fmt.Fprintf(a.stderr, "note: the damaged vault is kept: %s\n", terminal.Sanitize(kept))
-		}
+		look = vault.Accept
 	}
-	n, faults, err := vault.Check(p)
+	r, err := look(p)
+	if r.Kept != "" {
+		_, _ = fmt.Fprintf(a.stderr, "note: the damaged vault is kept: %s\n", terminal.Sanitize(r.Kept))
+	}
 	if err != nil {
 		return err
 	}
-	for _, f := range faults {
+	for _, f := range r.Faults {
 		_, _ = fmt.Fprintln(a.stderr, terminal.Sanitize(f.String()))
 	}
-	if len(faults) > 0 {
+	if len(r.Faults) > 0 {
 		return errUnfit
 	}
-	_, err = fmt.Fprintf(a.stdout, "ok: %d secrets\n", n)
+	_, err = fmt.Fprintf(a.stdout, "ok: %d secrets\n", r.Secrets)
 	return err
 }

@@ -17,7 +17,7 @@ import (
 type secretRekeyCommand struct {
 	Plain      bool     `xor:"kind" help:"Keep the new key in its file as it is: whoever can read the file can read the vault." group:"Where the key is kept"`
 	Passphrase bool     `xor:"kind" help:"Keep it in its file, encrypted with age by a passphrase, which is asked for at every use." group:"Where the key is kept"`
-	Recipient  []string `placeholder:"AGE" sep:"none" xor:"kind" help:"Keep it in its file, encrypted with age to this recipient (age1…). BAILEY_VAULT_IDENTITY says where the identity is. Repeatable." group:"Where the key is kept"`
+	Recipient  []string `placeholder:"AGE" sep:"none" xor:"kind" help:"Keep it in its file, encrypted with age to this recipient (age1...). BAILEY_VAULT_IDENTITY says where the identity is. Repeatable." group:"Where the key is kept"`
 	Keyring    bool     `xor:"kind" help:"Keep it in the keyring of your session." group:"Where the key is kept"`
 	Descriptor text     `placeholder:"N" xor:"kind" help:"Read the new key from this descriptor, and keep it nowhere: BAILEY_VAULT_KEY=fd:N hands it over at every use." group:"Where the key is kept"`
 }
@@ -65,7 +65,7 @@ func (c *secretRekeyCommand) Run(a *app) error {
 }
 
 type secretExportCommand struct {
-	Recipient  []string `placeholder:"AGE" sep:"none" xor:"to" help:"Encrypt to this recipient of age (age1…). Repeatable."`
+	Recipient  []string `placeholder:"AGE" sep:"none" xor:"to" help:"Encrypt to this recipient of age (age1...). Repeatable."`
 	Passphrase bool     `xor:"to" help:"Encrypt by a passphrase, which is asked for."`
 
 	File string `arg:"" placeholder:"FILE" help:"The file to make; - for standard output."`
@@ -80,7 +80,7 @@ func (secretExportCommand) Help() string {
 func (c *secretExportCommand) Run(a *app) error {
 	to := vault.Recipients{Names: c.Recipient}
 	if len(c.Recipient) == 0 && !c.Passphrase {
-		return bailey.NewError(bailey.Invalid, "nothing says who can read the file", "--recipient age1…, or --passphrase")
+		return bailey.NewError(bailey.Invalid, "nothing says who can read the file", "--recipient age1..., or --passphrase")
 	}
 	v, err := a.openVault()
 	if err != nil {

@@ -87,16 +87,15 @@ func (c *secretSetCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.Find(c.Name)
-	v.Close()
-	if err == nil {
+	defer v.Close()
+	if _, err := v.Find(c.Name); err == nil {
 		return vault.Taken(c.Name)
 	}
 	value, err := c.read(a, "value of "+c.Name+": ")
 	if err != nil {
 		return err
 	}
-	if err := a.changeVault(func(e *vault.Edit) error { return e.Add(d, value) }); err != nil {
+	if err := v.Update(a.now(), func(e *vault.Edit) error { return e.Add(d, value) }); err != nil {
 		return err
 	}
 	return a.said(d, "kept")
@@ -130,9 +129,8 @@ func (c *secretRotateCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.Find(c.Name)
-	v.Close()
-	if err != nil {
+	defer v.Close()
+	if _, err := v.Find(c.Name); err != nil {
 		return err
 	}
 	value, err := c.read(a, "new value of "+c.Name+": ")
@@ -140,7 +138,7 @@ func (c *secretRotateCommand) Run(a *app) error {
 		return err
 	}
 	var now secret.Definition
-	err = a.changeVault(func(e *vault.Edit) error {
+	err = v.Update(a.now(), func(e *vault.Edit) error {
 		d, was, err := e.Get(c.Name)
 		if err != nil {
 			return err
@@ -186,8 +184,8 @@ func (c *secretEditCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	defer v.Close()
 	was, value, err := v.Get(c.Name)
-	v.Close()
 	if err != nil {
 		return err
 	}
@@ -204,7 +202,7 @@ func (c *secretEditCommand) Run(a *app) error {
 			return bailey.NewError(bailey.Forbidden, "that is not the value that is kept", "nothing was changed; with another value it is bailey secret rotate first")
 		}
 	}
-	err = a.changeVault(func(e *vault.Edit) error {
+	err = v.Update(a.now(), func(e *vault.Edit) error {
 		now, err := e.Find(c.Name)
 		if err != nil {
 			return err

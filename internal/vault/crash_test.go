@@ -84,8 +84,8 @@ func TestKilled_BetweenAnyTwoSteps(t *testing.T) {
 				if again := names(t, p); !slices.Equal(again, append(got, "zz")) {
 					t.Fatalf("killed before step %d: after the next change it holds %q", step, again)
 				}
-				if _, faults, err := vault.Check(p); err != nil || len(faults) > 0 {
-					t.Fatalf("killed before step %d: %v, %v", step, faults, err)
+				if r, err := vault.Check(p); err != nil || len(r.Faults) > 0 {
+					t.Fatalf("killed before step %d: %v, %v", step, r.Faults, err)
 				}
 				if !killed {
 					if step < 5 {

@@ -133,6 +133,10 @@ func TestKey_ByDescriptor(t *testing.T) {
 	if v, err := v.Reopen(); err != nil || len(v.List()) != 3 { // a pipe is read once
 		t.Errorf("again: %v", err)
 	}
+	err := v.Update(now, func(e *vault.Edit) error { return e.Add(definition("z", "z.example.com"), hidden(valueOf("z"))) })
+	if err != nil { // nor does a change read it again
+		t.Error(err)
+	}
 	for what, given := range map[string]string{
 		"another key": hex.EncodeToString(seal.NewKey().Reveal()), "nothing": "", "too short": text[2:], "no digits": strings.Repeat("z", 64),
 		"an age key file": fmt.Sprintf(`{"bailey_vault_key":1,"id":%q,"kind":"age","data":"x"}`, key.ID()),
