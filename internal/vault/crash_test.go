@@ -165,3 +165,34 @@ func TestFailed_AtAnyStep(t *testing.T) {
 		})
 	}
 }
+
+// TestFailed_Twice: a change of keys that ends at any step, and another that
+// ends at any step after it.
+func TestFailed_Twice(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space left on device")
+	until := func(p vault.Place, step int) vault.Place {
+		n := 0
+		return vault.StopAt(p, func(string) error {
+			if n++; n > step {
+				return full
+			}
+			return nil
+		})
+	}
+	for first, done := 0, false; !done; first++ {
+		for second, done2 := 0, false; !done2; second++ {
+			p := newPlace(t)
+			mustAdd(t, p, "a")
+			_, err := vault.Rekey(until(p, first), vault.KeyForm{})
+			done = err == nil
+			_, err = vault.Rekey(until(p, second), vault.KeyForm{})
+			done2 = err == nil
+			if v, err := vault.Open(p); err != nil {
+				t.Fatalf("steps %d and %d: %v", first, second, err)
+			} else if _, _, err := v.Get("a"); err != nil {
+				t.Fatalf("steps %d and %d: %v", first, second, err)
+			}
+		}
+	}
+}
