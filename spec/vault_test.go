@@ -242,6 +242,17 @@ func TestSEC05_TheKeyLiesElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.whole(t)
+		// A sandbox that could read the key starts nowhere.
+		inside := y.Write(t, "keys/vault.key", file(t, k.key()))
+		for name, path := range map[string]string{"BAILEY_VAULT_KEY": inside, "BAILEY_VAULT_IDENTITY": inside} {
+			with := func(value string) yard.Result {
+				return y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, name+"="+value) }, "run", "--quiet", "--", "true")
+			}
+			if r := with(path).Exit(t, 125); !strings.Contains(r.Stderr, path) {
+				t.Errorf("%s in the workspace: %s", name, r.Stderr)
+			}
+			with(k.key()).OK(t)
+		}
 		for path, fix := range map[string]string{k.store(): "chmod 600", k.key(): "chmod 600", filepath.Dir(k.store()): "chmod 700"} {
 			fi, err := os.Stat(path)
 			if err != nil {
@@ -268,6 +279,50 @@ func y2(t *testing.T, y *yard.Yard) *yard.Yard {
 		return yard.Root(t)
 	}
 	return yard.Unprivileged(t)
+}
+
+// TestSecret_AskedForAtATerminal: what is typed is not shown, and is kept as it
+// was typed; whatever ends the asking, the terminal is as it was, and nothing
+// of a paste is left for the shell.
+func TestSecret_AskedForAtATerminal(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		value := "canary-" + newValue()
+		set := func(t *testing.T, name string) *person {
+			t.Helper()
+			p := sit(t, y, "secret", "set", name, "--host", "example.com")
+			return p.sees("value of " + name + ": ")
+		}
+		t.Run("typed", func(t *testing.T) {
+			p := set(t, "typed").types(value[:10] + "xy\x7f\x7f" + value[10:] + "\r").sees("typed: kept")
+			if code := p.leaves(); code != 0 || strings.Contains(p.screen(), "canary") {
+				t.Errorf("exit %d, the terminal shows %q", code, p.screen())
+			}
+			r := y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(value) }, "secret", "rotate", "typed").Exit(t, 125)
+			if !strings.Contains(r.Stderr, "that is the value that it has") {
+				t.Errorf("another value was kept: %s", r.Stderr)
+			}
+		})
+		for name, keys := range map[string]string{"interrupted": value + "\x03", "ended": "\x04", "pasted": value + "\n" + value + "\n", "escape": value + "\x1b[A\r", "suspended": value + "\x1a\r"} {
+			t.Run(name, func(t *testing.T) {
+				p := set(t, name)
+				before := p.modes()
+				p.types(keys)
+				code := p.leaves()
+				if code != 125 || strings.Contains(p.screen(), "canary") {
+					t.Errorf("exit %d, the terminal shows %q", code, p.screen())
+				}
+				if p.modes() == before {
+					t.Error("the terminal is still as it was while asking")
+				}
+				if got := p.types("left\r").shellReads(); got != "left\n" {
+					t.Errorf("the shell reads %q", got)
+				}
+				if r := y.Run(t, "secret", "show", name); r.Code != 125 {
+					t.Errorf("something was kept: %s", r.Stdout)
+				}
+			})
+		}
+	})
 }
 
 // TestSEC05_RekeySealsEverythingAnew: afterwards every value is another box,

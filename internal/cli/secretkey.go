@@ -152,29 +152,33 @@ func (c *secretImportCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	by := vault.Decryption{Identity: asBytes(string(c.Identity))}
-	if c.Identity == "" {
-		if !vault.IsForPassphrase(data) {
-			return bailey.NewError(bailey.Invalid, "the file does not open by a passphrase", "name the file with the identity that it is encrypted to: --identity FILE")
-		}
-		if by.Passphrase, err = vault.AskTerminal("passphrase of the file: "); err != nil {
-			return err
-		}
+	by, err := c.key(data)
+	if err != nil {
+		return err
 	}
 	entries, err := vault.Import(data, by)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		for _, r := range e.Rules {
-			for _, h := range r.Hosts {
-				if err := checkHost(h); err != nil {
-					return err
-				}
-			}
+		if err := checkHosts(e.Definition); err != nil {
+			return err
 		}
 	}
 	return c.keep(a, entries)
+}
+
+// key is what the file opens by.
+func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) {
+	if c.Identity != "" {
+		by.Identity = asBytes(string(c.Identity))
+		return by, nil
+	}
+	if !vault.IsForPassphrase(data) {
+		return by, bailey.NewError(bailey.Invalid, "the file does not open by a passphrase", "name the file with the identity that it is encrypted to: --identity FILE")
+	}
+	by.Passphrase, err = vault.AskTerminal("passphrase of the file: ")
+	return by, err
 }
 
 // keep puts what was read into the vault.

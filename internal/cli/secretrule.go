@@ -202,3 +202,15 @@ func checkHost(h secret.Host) error {
 	}
 	return nil
 }
+
+// checkHosts looks at the hosts of a secret that was kept elsewhere.
+func checkHosts(d secret.Definition) error {
+	for _, r := range d.Rules {
+		for _, h := range r.Hosts {
+			if err := checkHost(h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
