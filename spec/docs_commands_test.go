@@ -107,6 +107,8 @@ var (
 	exampleName = regexp.MustCompile(`\bNAME\b|\bapi-[0-9a-f]{8}\b`)
 	// forTheOne are the commands that mean the sandbox that runs, if it is one.
 	forTheOne = regexp.MustCompile(`^bailey net (allow|deny) `)
+	// aboutSecret are the commands that take a value, or change the secret ci.
+	aboutSecret = regexp.MustCompile(`^bailey secret (set|edit) `)
 )
 
 // tried returns how a command of a page is tried, or "" when it is not.
@@ -122,6 +124,8 @@ func tried(line string) string {
 	}
 	flags, _, inside := strings.Cut(script, " -- ")
 	switch {
+	case aboutSecret.MatchString(script):
+		return "export CI_TOKEN=example-value; echo example-value >token.txt; echo example-value | bailey secret set ci --host ci.example.com >/dev/null 2>&1; echo example-value | " + script
 	case inside:
 		return flags + " -- true"
 	case strings.HasPrefix(script, "make"):

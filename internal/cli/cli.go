@@ -32,6 +32,7 @@ type commands struct {
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
+	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -128,6 +129,11 @@ func (c *completeCommand) Run(a *app) error {
 			s.values = append(s.values, candidate{i.Name, i.Status + " in " + i.Workspace})
 		}
 	}
+	if s.secrets {
+		for _, name := range a.host.Vault().Names() {
+			s.values = append(s.values, candidate{name, ""})
+		}
+	}
 	cut := ""
 	if flag, _, found := strings.Cut(s.word, "="); found && c.Shell == "bash" && strings.HasPrefix(flag, "-") {
 		cut = flag + "=" // bash takes what stands behind it for the word
@@ -175,6 +181,7 @@ type suggestion struct {
 	word      string // as far as it is typed
 	values    []candidate
 	sandboxes bool // the names of running sandboxes as well
+	secrets   bool // the names of secrets as well
 	also      also
 }
 
@@ -282,6 +289,14 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		for _, name := range settings.PresetNames() {
 			s.values = append(s.values, candidate{prefix + name, ""})
 		}
+	case f.Name == "template":
+		for _, t := range secret.Templates() {
+			s.values = append(s.values, candidate{prefix + t.Name, t.What})
+		}
+	case f.Name == "for":
+		s.values = append(s.values, candidate{prefix + "gateway", "for the model gateway alone"})
+	case f.Name == "from-env":
+		s.also = alsoVariables
 	case f.Name == "live":
 		s.sandboxes = true
 	case f.Name == "tool":
@@ -303,6 +318,8 @@ func (s *suggestion) positional(p *position) {
 		for _, e := range v.EnumSlice() {
 			s.values = append(s.values, candidate{e, ""})
 		}
+	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "secret":
+		s.secrets = p.node.Name != "set"
 	case v.Name == "name":
 		s.sandboxes = true
 	case v.Name == "file":

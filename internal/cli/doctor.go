@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -98,7 +99,7 @@ func (c *doctorCommand) live(a *app) error {
 		return err
 	}
 	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != ""}
-	ws, err := workspace.Open(workspace.Request{Dir: info.Workspace, UID: a.host.UID, Home: a.host.Home, Own: a.host.Dirs.All(), ReadOnly: true})
+	ws, err := workspace.Open(workspace.Request{Dir: info.Workspace, UID: a.host.UID, Home: a.host.Home, Own: slices.Concat(a.host.Dirs.All(), a.host.Vault().Files()), ReadOnly: true})
 	if err != nil {
 		return err
 	}

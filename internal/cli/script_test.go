@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -34,7 +35,12 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir) // no sandbox of this machine is in sight
-			return nil
+			identity, err := age.GenerateX25519Identity()
+			if err != nil {
+				return err
+			}
+			e.Setenv("RECIPIENT", identity.Recipient().String())
+			return os.WriteFile(filepath.Join(e.WorkDir, "identity"), []byte(identity.String()+"\n"), 0o600)
 		},
 		Condition: func(cond string) (bool, error) {
 			program, ok := strings.CutPrefix(cond, "has:")

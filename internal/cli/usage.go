@@ -48,7 +48,8 @@ func usageError(err error, args []string, model *kong.Application) error {
 	for _, explain := range []func() error{
 		func() error { return variableError(text, model) },
 		func() error { return valueError(text) },
-		func() error { return missingError(text) },
+		func() error { return strayError(text, args) },
+		func() error { return missingError(text, args) },
 		func() error { return firstWordError(text, args, model) },
 	} {
 		if e := explain(); e != nil {
@@ -101,9 +102,24 @@ func valueError(text string) error {
 	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
 }
 
-// missingError is about an argument that is not there.
-func missingError(text string) error {
+// strayError is about a word too many of a command about secrets. It is not
+// repeated: it may be a value.
+func strayError(text string, args []string) error {
 	switch {
+	case args[0] != "secret" || !strings.HasPrefix(text, "unexpected argument "):
+		return nil
+	case len(args) == 2:
+		return bailey.NewError(bailey.Invalid, "bailey secret has no such command", "bailey secret --help lists them")
+	}
+	return bailey.NewError(bailey.Invalid, "there is an argument too many",
+		"a value is never an argument, where others could read it: give it on standard input, by --from-env or --from-file")
+}
+
+// missingError is about an argument that is not there.
+func missingError(text string, args []string) error {
+	switch {
+	case strings.HasPrefix(text, `expected "<name>`) && args[0] == "secret":
+		return bailey.NewError(bailey.Invalid, "no secret was named", "bailey secret ls lists the names")
 	case strings.HasPrefix(text, `expected "<name>`):
 		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
 	case strings.HasPrefix(text, `expected "<shell>`):

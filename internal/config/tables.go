@@ -12,6 +12,8 @@ type Variable struct {
 func Variables() []Variable {
 	return []Variable{
 		{"BAILEY_DEBUG", "A folder that exists: gVisor's logs are written there. They hold what the sandbox's programs do, arguments included; for `run` and `exec` while looking for a fault."},
+		{"BAILEY_VAULT_KEY", "Where the key of the [vault](secrets.md#the-key) is: an absolute path, or `fd:N` for an inherited descriptor. Default: `vault.key` beside the policy file."},
+		{"BAILEY_VAULT_IDENTITY", "A file of age identities, for a key of the vault that is encrypted to one."},
 		{"HOME", "Where the caller's toolchains and git identity are looked for, and the folders below where no variable says otherwise."},
 		{"PATH", "Where the command, its toolchain and the agents are looked for."},
 		{"TERM", "The kind of terminal: passed on, or `xterm-256color` in its place where the sandbox does not know it."},
@@ -30,9 +32,9 @@ type Folder struct {
 // Folders lists what FindDirs finds, for the documentation.
 func Folders() []Folder {
 	return []Folder{
-		{"the user's policy file, `config.yaml`", "XDG_CONFIG_HOME", "~/.config/bailey"},
-		{"which project files are trusted", "XDG_DATA_HOME", "~/.local/share/bailey"},
-		{"the [record of decisions](events.md#the-record-of-decisions)", "XDG_STATE_HOME", "~/.local/state/bailey"},
+		{"the user's policy file, `config.yaml`, and the key of the [vault](secrets.md), `vault.key`", "XDG_CONFIG_HOME", "~/.config/bailey"},
+		{"which project files are trusted; the vault, `vault/store`", "XDG_DATA_HOME", "~/.local/share/bailey"},
+		{"the [record of decisions](events.md#the-record-of-decisions); how new the vault has to be, `vault/mark`", "XDG_STATE_HOME", "~/.local/state/bailey"},
 		{"sockets of running sandboxes", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
 	}
 }

@@ -91,7 +91,7 @@ func ParseHost(s string) (Host, error) {
 	r, err := policy.ParseRule(s)
 	switch {
 	case err != nil:
-		return Host{}, err
+		return Host{}, bailey.NewError(bailey.Invalid, strings.Replace(err.Error(), "network rule", "host", 1), "name a host, such as api.example.com, or *.api.example.com where all names below are of whom the value is for")
 	case r.Addr.IsValid():
 		return Host{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is an address", s), "name a host: its certificate proves the name before it gets a value")
 	case r.Port == 80:

@@ -71,3 +71,16 @@ func holds(list []string, host string) bool {
 		return wild && strings.HasSuffix(host, suffix) || entry == host
 	})
 }
+
+// StrangersBelow reports whether strangers have hosts below a name, or below a
+// part of what is below it: whether a wildcard there would mean theirs too.
+func StrangersBelow(name string) (bool, error) {
+	shared, err := readShared()
+	if err != nil {
+		return false, fmt.Errorf("read the list of shared hosts: %w", err)
+	}
+	return slices.ContainsFunc(slices.Concat(shared.Paths, shared.Edge), func(entry string) bool {
+		suffix, wild := strings.CutPrefix(entry, "*.")
+		return wild && (name == suffix || strings.HasSuffix(name, "."+suffix) || strings.HasSuffix(suffix, "."+name))
+	}), nil
+}

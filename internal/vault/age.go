@@ -18,7 +18,7 @@ import (
 // Recipients are who can read what is encrypted with age: the holders of
 // identities, or of a passphrase.
 type Recipients struct {
-	Names      []string    // age1…; each a recipient
+	Names      []string    // age1...; each a recipient
 	Passphrase seal.Secret // of its own: not beside Names
 
 	work int // a test's work factor; 0: age's own, about a second
@@ -37,12 +37,12 @@ func (r Recipients) parse() ([]age.Recipient, error) {
 		list, err := age.ParseRecipients(strings.NewReader(name))
 		if err != nil || len(list) != 1 {
 			// It is not repeated: it may be an identity, which is secret.
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("recipient %d is none of age's", i+1), "such as age1…, which age-keygen prints as the public key; for a passphrase use --passphrase")
+			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("recipient %d is none of age's", i+1), "such as age1..., which age-keygen prints as the public key; for a passphrase use --passphrase")
 		}
 		out = append(out, list...)
 	}
 	if len(out) == 0 {
-		return nil, bailey.NewError(bailey.Invalid, "nobody is named who can read it", "--recipient age1…, or --passphrase")
+		return nil, bailey.NewError(bailey.Invalid, "nobody is named who can read it", "--recipient age1..., or --passphrase")
 	}
 	return out, nil
 }

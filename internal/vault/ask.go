@@ -37,7 +37,7 @@ func readHidden(prompt string, giveUp func() bool) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = keys.Close() }()
-	if err := keys.Begin(); err != nil {
+	if err := keys.BeginLine(); err != nil {
 		return nil, err
 	}
 	_, _ = io.WriteString(keys, prompt)

@@ -122,36 +122,46 @@ func (o *opener) missingKey(id string, err error) error {
 		"restore it from a backup, or say where it is: BAILEY_VAULT_KEY. Without it the values cannot be read by anybody")
 }
 
-// Check looks at all of a vault and opens every value. It returns how many
-// secrets there are, and what is wrong, with its place.
-func Check(p Place) (secrets int, faults []Fault, err error) {
-	i, err := newOpener(p).inspect()
+// Report is what there is in a vault.
+type Report struct {
+	Secrets int     // those that can be read
+	Faults  []Fault // what is wrong, by its place
+	Kept    string  // where Accept put the file that was damaged, "" for nowhere
+}
+
+// Check looks at all of a vault and opens every value. An error is what keeps
+// it from looking.
+func Check(p Place) (Report, error) { return newOpener(p).check() }
+
+func (o *opener) check() (Report, error) {
+	i, err := o.inspect()
 	if err != nil {
-		return 0, nil, err
+		return Report{}, err
 	}
-	faults = i.faults
-	if len(faults) == 0 {
-		for _, r := range i.store.rows {
-			if _, err := i.key.Open(r.Box, boundOf(r.Definition)); err != nil {
-				faults = append(faults, Fault{p.storePath(), r.line, r.Definition.Name, err.Error()})
+	r := Report{Secrets: len(i.store.rows), Faults: i.faults}
+	if len(r.Faults) == 0 {
+		for _, row := range i.store.rows {
+			if _, err := i.key.Open(row.Box, boundOf(row.Definition)); err != nil {
+				r.Faults = append(r.Faults, Fault{o.storePath(), row.line, row.Definition.Name, err.Error()})
 			}
 		}
 	}
 	if i.old != "" {
-		faults = append(faults, Fault{p.storePath(), 1, "", i.old})
+		r.Faults = append(r.Faults, Fault{o.storePath(), 1, "", i.old})
 	}
-	return len(i.store.rows), faults, nil
+	return r, nil
 }
 
-// Accept takes a vault as it is: one that was put back from a copy is the
-// newest from now on, and of a damaged one those rows stay that open. Nothing
-// is lost: the damaged file is kept, and kept says where.
-func Accept(p Place) (kept string, err error) {
+// Accept takes a vault as it is, and checks it: one that was put back from a
+// copy is the newest from now on, and of a damaged one those rows stay that
+// open. Nothing is lost: the damaged file is kept.
+func Accept(p Place) (Report, error) {
 	o := newOpener(p)
 	if _, err := o.inspect(); err != nil { // whoever has to be asked for the key is asked before the lock
-		return "", err
+		return Report{}, err
 	}
-	err = o.locked(func() error {
+	kept := ""
+	err := o.locked(func() error {
 		i, err := o.inspect()
 		switch {
 		case err != nil:
@@ -168,7 +178,12 @@ func Accept(p Place) (kept string, err error) {
 		}
 		return o.saveWhole(i)
 	})
-	return kept, err
+	if err != nil {
+		return Report{Kept: kept}, err
+	}
+	r, err := o.check()
+	r.Kept = kept
+	return r, err
 }
 
 // saveWhole writes the rows of a damaged file that open.

@@ -84,8 +84,8 @@ func TestKilled_BetweenAnyTwoSteps(t *testing.T) {
 				if again := names(t, p); !slices.Equal(again, append(got, "zz")) {
 					t.Fatalf("killed before step %d: after the next change it holds %q", step, again)
 				}
-				if _, faults, err := vault.Check(p); err != nil || len(faults) > 0 {
-					t.Fatalf("killed before step %d: %v, %v", step, faults, err)
+				if r, err := vault.Check(p); err != nil || len(r.Faults) > 0 {
+					t.Fatalf("killed before step %d: %v, %v", step, r.Faults, err)
 				}
 				if !killed {
 					if step < 5 {
@@ -163,5 +163,36 @@ func TestFailed_AtAnyStep(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFailed_Twice: a change of keys that ends at any step, and another that
+// ends at any step after it.
+func TestFailed_Twice(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space left on device")
+	until := func(p vault.Place, step int) vault.Place {
+		n := 0
+		return vault.StopAt(p, func(string) error {
+			if n++; n > step {
+				return full
+			}
+			return nil
+		})
+	}
+	for first, done := 0, false; !done; first++ {
+		for second, done2 := 0, false; !done2; second++ {
+			p := newPlace(t)
+			mustAdd(t, p, "a")
+			_, err := vault.Rekey(until(p, first), vault.KeyForm{})
+			done = err == nil
+			_, err = vault.Rekey(until(p, second), vault.KeyForm{})
+			done2 = err == nil
+			if v, err := vault.Open(p); err != nil {
+				t.Fatalf("steps %d and %d: %v", first, second, err)
+			} else if _, _, err := v.Get("a"); err != nil {
+				t.Fatalf("steps %d and %d: %v", first, second, err)
+			}
+		}
 	}
 }

@@ -27,7 +27,7 @@ func refused(t *testing.T, p vault.Place, what string) {
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("%s: the error says a value: %v", what, err)
 	}
-	if _, faults, err := vault.Check(p); err == nil && len(faults) == 0 {
+	if r, err := vault.Check(p); err == nil && len(r.Faults) == 0 {
 		t.Errorf("%s: check finds nothing", what)
 	}
 }
@@ -146,8 +146,8 @@ func TestOpen_FindsWhatTheHolderOfTheKeyForged(t *testing.T) {
 		if _, value, err := mustOpen(t, p).Get("a"); err == nil || value.Len() > 0 {
 			t.Errorf("%s: it opens", what)
 		}
-		if _, faults, err := vault.Check(p); err != nil || len(faults) == 0 || faults[0].Name != "a" || faults[0].Line != 2 {
-			t.Errorf("%s: %v, %v", what, faults, err)
+		if r, err := vault.Check(p); err != nil || len(r.Faults) == 0 || r.Faults[0].Name != "a" || r.Faults[0].Line != 2 {
+			t.Errorf("%s: %v, %v", what, r.Faults, err)
 		}
 		if _, err := vault.Rekey(p, vault.KeyForm{}); err == nil {
 			t.Errorf("%s: sealed anew", what)
@@ -256,8 +256,8 @@ func TestOpen_FindsAnOlderStore(t *testing.T) {
 		if err := add(p, "z"); err == nil {
 			t.Errorf("%s: changed", what)
 		}
-		if kept, err := vault.Accept(p); err != nil || kept != "" {
-			t.Errorf("%s: accept: %q, %v", what, kept, err)
+		if r, err := vault.Accept(p); err != nil || r.Kept != "" {
+			t.Errorf("%s: accept: %+v, %v", what, r, err)
 		}
 		holds(t, p, c.left...)
 		mustAdd(t, p, "z")
@@ -298,9 +298,9 @@ func TestAccept_LosesNothing(t *testing.T) {
 		whole := read(t, storeOf(p))
 		damaged := []byte(edited(t, string(whole), c.change))
 		write(t, storeOf(p), damaged)
-		kept, err := vault.Accept(p)
-		if err != nil || !bytes.Equal(read(t, kept), damaged) {
-			t.Errorf("%s: %q, %v", what, kept, err)
+		r, err := vault.Accept(p)
+		if err != nil || len(r.Faults) > 0 || !bytes.Equal(read(t, r.Kept), damaged) {
+			t.Errorf("%s: %+v, %v", what, r, err)
 			continue
 		}
 		holds(t, p, c.left...)
@@ -310,7 +310,7 @@ func TestAccept_LosesNothing(t *testing.T) {
 	p := newPlace(t)
 	mustAdd(t, p, "a")
 	whole := read(t, storeOf(p))
-	if kept, err := vault.Accept(p); err != nil || kept != "" || !bytes.Equal(whole, read(t, storeOf(p))) {
-		t.Errorf("a good vault: %q, %v", kept, err)
+	if r, err := vault.Accept(p); err != nil || r.Kept != "" || r.Secrets != 1 || !bytes.Equal(whole, read(t, storeOf(p))) {
+		t.Errorf("a good vault: %+v, %v", r, err)
 	}
 }

@@ -111,6 +111,33 @@ func TestKey_OfAnother(t *testing.T) {
 	}
 }
 
+// TestKey_OfAFileThatLies: a file that holds another key than it says, and one
+// that cannot be read, which is not replaced though there is no vault yet.
+func TestKey_OfAFileThatLies(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mustAdd(t, p, "a")
+	whole := string(read(t, keyOf(p)))
+	lie := strings.Replace(whole, hex.EncodeToString(vault.KeyOf(mustOpen(t, p)).Reveal()), strings.Repeat("5a", seal.KeySize), 1)
+	write(t, keyOf(p), []byte(lie))
+	if _, err := vault.Open(p); err == nil || !strings.Contains(err.Error(), "does not hold key_") {
+		t.Errorf("%v", err)
+	}
+	q := newPlace(t)
+	if err := os.MkdirAll(q.ConfigDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"a lie": lie, "no key": "{}", "nothing": ""} {
+		write(t, keyOf(q), []byte(text))
+		if err := add(q, "a"); err == nil || string(read(t, keyOf(q))) != text || exists(storeOf(q)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	write(t, keyOf(q), []byte(whole))
+	mustAdd(t, q, "a")
+	holds(t, q, "a")
+}
+
 func TestKey_ByDescriptor(t *testing.T) {
 	t.Parallel()
 	key := seal.NewKey()
@@ -132,6 +159,10 @@ func TestKey_ByDescriptor(t *testing.T) {
 	}
 	if v, err := v.Reopen(); err != nil || len(v.List()) != 3 { // a pipe is read once
 		t.Errorf("again: %v", err)
+	}
+	err := v.Update(now, func(e *vault.Edit) error { return e.Add(definition("z", "z.example.com"), hidden(valueOf("z"))) })
+	if err != nil { // nor does a change read it again
+		t.Error(err)
 	}
 	for what, given := range map[string]string{
 		"another key": hex.EncodeToString(seal.NewKey().Reveal()), "nothing": "", "too short": text[2:], "no digits": strings.Repeat("z", 64),

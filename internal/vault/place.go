@@ -94,6 +94,19 @@ func (p Place) keyPath() (string, error) {
 	return filepath.Clean(given), nil
 }
 
+// Files are the files outside of bailey's folders from which the vault is
+// opened. No sandbox may see one.
+func (p Place) Files() []string {
+	var out []string
+	if key := p.env(KeyVariable); filepath.IsAbs(key) {
+		out = append(out, key, key+nextSuffix)
+	}
+	if identity, err := filepath.Abs(p.env(IdentityVariable)); err == nil && p.env(IdentityVariable) != "" {
+		out = append(out, identity)
+	}
+	return out
+}
+
 // step is passed between any two changes of the disk.
 func (p Place) step(name string) error {
 	if p.at == nil {

@@ -25,10 +25,17 @@ type Edit struct {
 // Update changes a vault under its lock: all that change did is there, or none
 // of it. The first change makes the vault, and a key where there is none.
 func Update(p Place, now time.Time, change func(*Edit) error) error {
-	o := newOpener(p)
-	if _, err := o.open(); err != nil { // whoever has to be asked for the key is asked before the lock
+	v, err := Open(p) // whoever has to be asked for the key is asked before the lock
+	if err != nil {
 		return err
 	}
+	return v.Update(now, change)
+}
+
+// Update is Update for a vault that was opened, whose key is at hand. What it
+// changes is what there is now; the Vault itself stays as it is.
+func (v *Vault) Update(now time.Time, change func(*Edit) error) error {
+	o := v.opener()
 	return o.locked(func() error {
 		v, err := o.open()
 		if err != nil {

@@ -34,15 +34,21 @@ func Open(p Place) (*Vault, error) { return newOpener(p).openAlone() }
 // are the new Vault's from now on: the old one is not closed. Another key is
 // looked for without asking a person.
 func (v *Vault) Reopen() (*Vault, error) {
-	o := newOpener(v.place)
+	o := v.opener()
 	o.Ask = nil
+	return o.openAlone()
+}
+
+// opener has the keys of the vault at hand.
+func (v *Vault) opener() *opener {
+	o := newOpener(v.place)
 	for id, k := range v.found {
 		o.keys[id] = k
 		if _, given, _ := o.descriptor(); given {
 			o.last = id
 		}
 	}
-	return o.openAlone()
+	return o
 }
 
 // Close overwrites the keys. Nothing can be opened afterwards.

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gitdata"
@@ -27,7 +28,7 @@ func openWorkspace(h *Host, r *Request) (*workspace.Workspace, string, error) {
 	h.Dir = here.Path()
 	open := func(typed string, at *workspace.Place) (*workspace.Workspace, error) {
 		return workspace.Open(workspace.Request{
-			Dir: typed, At: at, UID: h.UID, Home: h.Home, Own: h.Dirs.All(), ReadOnly: r.ReadOnly,
+			Dir: typed, At: at, UID: h.UID, Home: h.Home, Own: slices.Concat(h.Dirs.All(), h.Vault().Files()), ReadOnly: r.ReadOnly,
 			GitConfigs: gitdata.UserFiles(h.Home, h.Env.Get("XDG_CONFIG_HOME"), h.Env.Get("GIT_CONFIG_GLOBAL")),
 		})
 	}

@@ -16,19 +16,10 @@ var (
 )
 
 // Line reads a line that is not shown while it is typed, at most limit bytes
-// and one; it ends without when it is given up. The characters that make
-// signals are read as well, so that the terminal is never left as Begin made
-// it: Ctrl-C is ErrInterrupted. A paste of several lines is ErrSeveralLines,
-// and none of it is left for the shell. It stands between Begin and End.
+// and one; it ends without when it is given up. Ctrl-C is ErrInterrupted. A
+// paste of several lines is ErrSeveralLines, and none of it is left for the
+// shell. It stands between BeginLine and End.
 func (k *Keys) Line(limit int, giveUp func() bool) (line []byte, err error) {
-	modes, err := ReadModes(k.tty)
-	if err != nil {
-		return nil, err
-	}
-	modes.termios.Lflag &^= unix.ISIG
-	if err := modes.Apply(k.tty); err != nil {
-		return nil, err
-	}
 	err = control(k.tty, func(fd int) error {
 		done := false
 		for !done && err == nil {

@@ -40,13 +40,21 @@ func (k *Keys) Mine() bool {
 
 // Begin has each key come by itself, unseen; those that send signals still do.
 // What was typed before is thrown away.
-func (k *Keys) Begin() error {
+func (k *Keys) Begin() error { return k.begin(unix.ECHO | unix.ECHONL | unix.ICANON) }
+
+// BeginLine is Begin for Line: the keys that send signals are keys as well, so
+// that the terminal is never left as it is now.
+func (k *Keys) BeginLine() error {
+	return k.begin(unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG)
+}
+
+func (k *Keys) begin(off uint32) error {
 	found, err := ReadModes(k.tty)
 	if err != nil {
 		return err
 	}
 	now := *found
-	now.termios.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON
+	now.termios.Lflag &^= off
 	now.termios.Cc[unix.VMIN], now.termios.Cc[unix.VTIME] = 1, 0
 	if err := now.Apply(k.tty); err != nil {
 		return err
