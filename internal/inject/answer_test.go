@@ -273,6 +273,19 @@ func TestAnswer_CoversTrailers(t *testing.T) {
 	}
 }
 
+// B049: what an error quotes of an answer.
+func TestLoan_CoversErrors(t *testing.T) {
+	t.Parallel()
+	loan := loanFor(t, lender(t), "GET", "inj.test")
+	if got := loan.Cover("malformed HTTP status code \"" + value + "\""); got != "malformed HTTP status code \""+ph+"\"" {
+		t.Error(got)
+	}
+	none := loanFor(t, &inject.Lender{}, "GET", "inj.test")
+	if got := none.Cover(value); got != value {
+		t.Error(got)
+	}
+}
+
 // message is one of gRPC.
 func message(flags byte, s string) string {
 	b := binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(s)))
