@@ -67,6 +67,16 @@ func (l *Loan) Answer(res *http.Response) error {
 	return nil
 }
 
+// Cover takes values out of a text of our own about an answer that was none: an
+// error of net/http quotes what it could not read (B049).
+func (l *Loan) Cover(text string) string {
+	s := l.lender.now.Load()
+	if s.empty() {
+		return text
+	}
+	return string(s.values.scrubbed([]byte(text)))
+}
+
 // hasBody reports whether an answer has a body (RFC 9112 §6.3).
 func hasBody(method string, status int) bool {
 	return method != http.MethodHead && status != http.StatusNoContent && status != http.StatusNotModified

@@ -65,11 +65,15 @@ func TestAnswer_CoversValuesInFields(t *testing.T) {
 	} {
 		res := answer(302, "")
 		res.Header[c.field] = []string{"first", c.v}
+		res.Status = "302 " + value
 		if err := loanFor(t, l, "GET", "allow.test").Answer(res); err != nil {
 			t.Error(name, err)
 		}
 		if got := res.Header[c.field]; c.want == "" && got != nil || c.want != "" && (len(got) != 2 || got[1] != c.want) {
 			t.Errorf("%s: %q", name, got)
+		}
+		if res.Status != "302 "+ph {
+			t.Error(res.Status)
 		}
 	}
 }
@@ -210,9 +214,12 @@ func TestAnswer_FailsClosed(t *testing.T) {
 			t.Errorf("%s passes", name)
 		}
 	}
-	for name, b := range map[string]string{"not compressed": value + value, "cut": gz(value)[:30], "more behind": gz("x") + value} {
-		res := answer(200, b)
-		res.Header.Set("Content-Encoding", "gzip")
+	for name, c := range map[string][2]string{
+		"not compressed": {"gzip", value + value}, "cut": {"gzip", gz(value)[:30]}, "more behind": {"gzip", gz("x") + value},
+		"br, more behind": {"br", compressors(t)["br"]("x") + value},
+	} {
+		res := answer(200, c[1])
+		res.Header.Set("Content-Encoding", c[0])
 		if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +233,7 @@ func TestAnswer_FailsClosed(t *testing.T) {
 func TestAnswer_BombsAreStreams(t *testing.T) {
 	t.Parallel()
 	l := lender(t)
-	const size = 64 << 20
+	const size = 32 << 20
 	for _, coding := range []string{"gzip", "br", "zstd"} {
 		res := answer(200, compressors(t)[coding](strings.Repeat("\x00", size)))
 		res.Header.Set("Content-Encoding", coding)
@@ -238,7 +245,7 @@ func TestAnswer_BombsAreStreams(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(32<<20), zstd.WithSingleSegment(false))
+	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(16<<20), zstd.WithSingleSegment(false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +261,7 @@ func TestAnswer_BombsAreStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, res.Body); !errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		t.Errorf("a window of 32 MiB: %v", err)
+		t.Errorf("a window of 16 MiB: %v", err)
 	}
 }
 
@@ -270,6 +277,19 @@ func TestAnswer_CoversTrailers(t *testing.T) {
 	_ = text(t, res)
 	if got := res.Trailer.Get("Grpc-Message"); got != "bad token "+percents(ph) || res.Trailer.Get("Grpc-Status") != "16" {
 		t.Error(res.Trailer)
+	}
+}
+
+// B049: what an error quotes of an answer.
+func TestLoan_CoversErrors(t *testing.T) {
+	t.Parallel()
+	loan := loanFor(t, lender(t), "GET", "inj.test")
+	if got := loan.Cover("malformed HTTP status code \"" + value + "\""); got != "malformed HTTP status code \""+ph+"\"" {
+		t.Error(got)
+	}
+	none := loanFor(t, &inject.Lender{}, "GET", "inj.test")
+	if got := none.Cover(value); got != value {
+		t.Error(got)
 	}
 }
 

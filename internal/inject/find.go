@@ -103,6 +103,14 @@ func (s *search) escapes(which kinds) bool {
 		last int // where the last escape ended that is in no pattern: no pattern goes across
 	)
 	for i := s.next(which, 0); i < len(s.b); {
+		if end, dull := s.skip(i); end > 0 {
+			if dull {
+				s.look(&r, which, i)
+				last = end
+			}
+			i = s.next(which, end)
+			continue
+		}
 		t, l := lex(s.b, i, s.final)
 		switch {
 		case l == literal:
@@ -129,6 +137,35 @@ func (s *search) escapes(which kinds) bool {
 	return seen
 }
 
+// skip is for what most escapes are, and what only looks like one: it returns
+// where they end, or 0, and whether they stand for something that is in no
+// pattern.
+func (s *search) skip(i int) (end int, dull bool) {
+	if i+1 == len(s.b) {
+		return 0, false
+	}
+	c := s.b[i+1]
+	switch s.b[i] {
+	case '\\':
+		if s.m.dull[c] {
+			return i + 2, true
+		}
+	case '%':
+		if !isHex(c) {
+			return i + 1, false
+		}
+	case '&':
+		if c != '#' && (c < 'a' || c > 's') { // no entity that is known begins so
+			return i + 1, false
+		}
+	}
+	return 0, false
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
 // endOfRun is where backslashes at i end.
 func (s *search) endOfRun(i int) int {
 	for i < len(s.b) && s.b[i] == '\\' {
@@ -153,16 +190,19 @@ func (s *search) next(which kinds, i int) int {
 		return len(s.b)
 	}
 	at := len(s.b)
-	for _, c := range []struct {
-		kind kinds
-		mark byte
-	}{{percent, '%'}, {backslash, '\\'}, {entity, '&'}} {
-		if which&c.kind == 0 {
-			continue
-		}
-		if n := bytes.IndexByte(s.b[i:at], c.mark); n >= 0 {
+	find := func(mark byte) {
+		if n := bytes.IndexByte(s.b[i:at], mark); n >= 0 {
 			at = i + n
 		}
+	}
+	if which&percent != 0 {
+		find('%')
+	}
+	if which&backslash != 0 {
+		find('\\')
+	}
+	if which&entity != 0 {
+		find('&')
 	}
 	return at
 }

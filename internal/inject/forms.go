@@ -154,9 +154,6 @@ func (f *forms) base64(word, align int, text, cover []byte) {
 			return
 		}
 		p.shared = f.shared(p.text, p.cover)
-		if p.before.mask != 0 {
-			p.shared = 0
-		}
 		f.pats = append(f.pats, p)
 		if bytes.Equal(std.text, url.text) {
 			return

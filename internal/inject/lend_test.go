@@ -50,7 +50,7 @@ func held(t testing.TB) []inject.Held {
 		}
 		return r
 	}
-	bearer := at(secret.Place{Kind: secret.Header, Name: "Authorization", Format: "Bearer {}"}, "inj.test", "*.wild.test", "inj.test:8444")
+	bearer := at(secret.Place{Kind: secret.Header, Name: "Authorization", Format: "Bearer {}"}, "inj.test", "*.wild.test", "inj.test:8444", "both.test")
 	basic := at(secret.Place{Kind: secret.Basic, User: "x-access-token"}, "git.test")
 	query := at(secret.Place{Kind: secret.Query, Name: "key"}, "query.test")
 	cookie := at(secret.Place{Kind: secret.Cookie, Name: "sid"}, "cookie.test")
@@ -58,7 +58,7 @@ func held(t testing.TB) []inject.Held {
 	narrow.Methods, narrow.Paths = []string{"GET"}, []string{"/api/v1"}
 	return []inject.Held{
 		{ID: "sec_1", Name: "token", Placeholder: ph, Value: seal.NewSecret([]byte(value)), Rules: []secret.Rule{bearer, basic, narrow}},
-		{ID: "sec_2", Name: "other", Placeholder: ph2, Value: seal.NewSecret([]byte(value2)), Rules: []secret.Rule{at(secret.Place{Kind: secret.Header, Name: "Authorization", Format: "Bearer {}"}, "inj2.test", "query.test")}},
+		{ID: "sec_2", Name: "other", Placeholder: ph2, Value: seal.NewSecret([]byte(value2)), Rules: []secret.Rule{at(secret.Place{Kind: secret.Header, Name: "Authorization", Format: "Bearer {}"}, "inj2.test", "query.test", "both.test")}},
 		{ID: "sec_3", Name: "key", Placeholder: phKey, Value: seal.NewSecret([]byte(key)), Rules: []secret.Rule{query}},
 		{ID: "sec_4", Name: "sid", Placeholder: phSid, Value: seal.NewSecret([]byte(sid)), Rules: []secret.Rule{cookie}},
 		{ID: "sec_5", Name: "gone", Placeholder: phGone, Rules: []secret.Rule{at(secret.Place{Kind: secret.Header, Name: "Authorization", Format: "{}"}, "inj.test")}},
@@ -137,6 +137,7 @@ func TestLend(t *testing.T) {
 	}{
 		{"twin of all: the rule's form", ask("GET", "/", "Authorization: Bearer "+ph), to("inj.test"), "", []string{"Authorization: Bearer " + value}},
 		{"no placeholder", ask("GET", "/", "Authorization: Bearer own"), to("inj.test"), "", []string{"Authorization: Bearer own"}},
+		{"B001 by plain HTTP", ask("GET", "/", "Authorization: Bearer "+ph), inject.Target{Host: "allow.test", Port: 80}, inject.ReasonWrongHost, nil},
 		{"B001", ask("GET", "/", "Authorization: Bearer "+ph), to("allow.test"), inject.ReasonWrongHost, nil},
 		{"B004", ask("GET", "/", "Authorization: Bearer "+ph), plain, inject.ReasonPlain, nil},
 		{"B005", ask("GET", "/", "Authorization: Bearer "+ph), func() inject.Target { port.Port = 8443; return port }(), inject.ReasonWrongHost, nil},
@@ -157,11 +158,14 @@ func TestLend(t *testing.T) {
 		{"B017 name of a field", ask("GET", "/", "X-"+ph+": 1"), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B018 twice", ask("GET", "/", "Authorization: Bearer "+ph, "Authorization: Bearer "+ph), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B018 beside its own", ask("GET", "/", "Authorization: Bearer own", "Authorization: Bearer "+ph), to("inj.test"), "", []string{"Authorization: Bearer " + value}},
-		{"B018 as a variable", ask("GET", "/api/v1", "X-Api-Key: "+ph, "X_Api_Key: own"), to("narrow.test"), "", []string{"X-Api-Key: " + value, "X_Api_Key: "}},
+		{"B018 as a variable", ask("GET", "/api/v1", "X-Api-Key: "+ph, "X_Api_Key: own"), to("narrow.test"), "", []string{"X-Api-Key: " + value, "X_api_key: "}},
 		{"B024 PH", ask("GET", "/", "Authorization: "+ph), to("inj.test"), "", []string{"Authorization: Bearer " + value}},
 		{"B024 token PH", ask("GET", "/", "Authorization: token "+ph), to("inj.test"), "", []string{"Authorization: Bearer " + value}},
 		{"B024 Key PH,other", ask("GET", "/", "Authorization: Key "+ph+",other"), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B024 PH twice", ask("GET", "/", "Authorization: Bearer "+ph+" "+ph), to("inj.test"), inject.ReasonMisplaced, nil},
+		{"B024 no scheme", ask("GET", "/", "Authorization: a,b "+ph), to("inj.test"), inject.ReasonMisplaced, nil},
+		{"two secrets of one field", ask("GET", "/", "Authorization: Bearer "+ph, "Authorization: Bearer "+ph2), to("both.test"), inject.ReasonMisplaced, nil},
+		{"one of two", ask("GET", "/", "Authorization: Bearer "+ph2), to("both.test"), "", []string{"Authorization: Bearer " + value2}},
 		{"B024 xPHy", ask("GET", "/", "Authorization: Bearer x"+ph+"y"), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B024 two spaces", ask("GET", "/", "Authorization: Bearer  "+ph), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B025", ask("GET", "/", "Authorization: Basic "+basicOf("x-access-token:"+ph)), to("git.test"), "", []string{"Authorization: Basic " + basicOf("x-access-token:"+value)}},
@@ -181,6 +185,9 @@ func TestLend(t *testing.T) {
 		{"B026 escaped twice", ask("GET", "/?key="+strings.ReplaceAll(percents(phKey), "%", "%25")), to("query.test"), inject.ReasonMisplaced, nil},
 		{"B026 twice", ask("GET", "/?key="+phKey+"&key="+phKey), to("query.test"), inject.ReasonMisplaced, nil},
 		{"B026 a second key in disguise", ask("GET", "/?key="+phKey+"&%6Bey=own"), to("query.test"), inject.ReasonMisplaced, nil},
+		{"B026 the key in disguise", ask("GET", "/?%6Bey="+phKey), to("query.test"), inject.ReasonMisplaced, nil},
+		{"B026 its own besides", ask("GET", "/?key="+phKey+"&key=own"), to("query.test"), inject.ReasonMisplaced, nil},
+		{"B036 its own besides", ask("GET", "/", "Cookie: sid="+phSid+"; sid=own"), to("cookie.test"), inject.ReasonMisplaced, nil},
 		{"B026 another key", ask("GET", "/?kez="+phKey), to("query.test"), inject.ReasonMisplaced, nil},
 		{"B026 as a key", ask("GET", "/?"+phKey+"=key"), to("query.test"), inject.ReasonMisplaced, nil},
 		{"B026 within", ask("GET", "/?key=x"+phKey), to("query.test"), inject.ReasonMisplaced, nil},
@@ -304,6 +311,7 @@ func TestLender_ZeroLendsNothing(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	l := lender(t)
+	early := loanFor(t, l, "GET", "inj.test")
 	h := held(t)
 	const rotated = "ghp_99999999999999999999999999999999abcd"
 	h[0].Value = seal.NewSecret([]byte(rotated))
@@ -324,16 +332,14 @@ func TestAdopt(t *testing.T) {
 	if reason, _ := reasonOf(t, l, ask("GET", "/", "Cookie: sid="+phSid), to("cookie.test")); reason != inject.ReasonWithdrawn {
 		t.Error(reason)
 	}
-	loan, err := l.Lend(ask("GET", "/"), to("inj.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := answer(200, value+" "+rotated+" "+sid)
-	if err := loan.Answer(res); err != nil {
-		t.Fatal(err)
-	}
-	if got := text(t, res); got != ph+" "+ph+" "+phSid {
-		t.Error(got)
+	for _, loan := range []*inject.Loan{early, loanFor(t, l, "GET", "inj.test")} {
+		res := answer(200, value+" "+rotated+" "+sid)
+		if err := loan.Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, res); got != ph+" "+ph+" "+phSid {
+			t.Error(got)
+		}
 	}
 }
 

@@ -33,7 +33,9 @@ const (
 	maxStep = 24 // bytes between two looks at a text
 	block   = 4  // bytes of one look
 
-	sieveBits = 17
+	minSieve  = 17 // bits of a hash: 16 KiB
+	maxSieve  = 22
+	perBlock  = 16 // bits for each block that is known, so that few others are taken for one
 	tailBits  = 13
 	hashPrime = 0x9E3779B1 // Knuth's, for multiplicative hashing
 )
@@ -48,6 +50,7 @@ const (
 type matcher struct {
 	pats     []pattern
 	step     int
+	shift    int               // of a block's hash, for the sieve
 	longest  int               // bytes of the longest pattern, edges included
 	least    int               // the least shared of all
 	sieve    []uint64          // a bit for each hash of a block that is known
@@ -58,6 +61,7 @@ type matcher struct {
 	first    [256]bool         // bytes that a pattern begins with
 	edges    [256]bool         // characters that may hold a few bits of a word, whose pattern then follows
 	alphabet [256]bool         // bytes of all patterns
+	dull     [256]bool         // what behind a backslash makes an escape for a byte that is in none
 }
 
 // spot is a place in a pattern.
@@ -69,8 +73,7 @@ type match struct {
 	start int
 }
 
-func hashSieve(x uint32) uint32 { return x * hashPrime >> (32 - sieveBits) }
-func hashTail(x uint32) uint32  { return x * hashPrime >> (32 - tailBits) }
+func hashTail(x uint32) uint32 { return x * hashPrime >> (32 - tailBits) }
 
 // shortKey tells beginnings of one to three bytes apart.
 func shortKey(b []byte) uint32 {
@@ -85,7 +88,7 @@ func shortKey(b []byte) uint32 {
 func newMatcher(pats []pattern) *matcher {
 	m := &matcher{
 		pats: pats, step: maxStep,
-		sieve: make([]uint64, 1<<sieveBits/64), heads: make([]uint64, 1<<tailBits/64),
+		heads:  make([]uint64, 1<<tailBits/64),
 		blocks: map[uint32][]spot{}, begins: map[uint32][]int{}, short: map[uint32][]int{},
 	}
 	for i := range pats {
@@ -95,10 +98,25 @@ func newMatcher(pats []pattern) *matcher {
 		}
 		m.least = min(m.least, pats[i].shared)
 	}
+	m.sieve = make([]uint64, (1<<m.bits())/64)
 	for i := range pats {
 		m.learn(i)
 	}
+	for _, c := range []byte(`"'/bfnrt`) {
+		t, _ := lex([]byte{'\\', c}, 0, true)
+		m.dull[c] = !m.alphabet[t.text[0]]
+	}
 	return m
+}
+
+// bits is how many bits of a hash the sieve goes by, for how much is in it.
+func (m *matcher) bits() int {
+	n := minSieve
+	for n < maxSieve && 1<<n < perBlock*len(m.pats)*m.step {
+		n++
+	}
+	m.shift = 32 - n
+	return n
 }
 
 // learn enters a pattern into the tables.
@@ -108,7 +126,7 @@ func (m *matcher) learn(i int) {
 	m.longest = max(m.longest, before+len(p.text)+after)
 	for off := len(p.text) - block - m.step + 1; off <= len(p.text)-block; off++ {
 		x := binary.LittleEndian.Uint32(p.text[off:])
-		h := hashSieve(x)
+		h := x * hashPrime >> (m.shift & 31)
 		m.sieve[h/64] |= 1 << (h % 64)
 		m.blocks[x] = append(m.blocks[x], spot{i, off})
 	}
@@ -136,7 +154,7 @@ func (m *matcher) each(b []byte, found func(match)) {
 	step := m.step
 	for p := 0; p+block <= len(b); p += step {
 		x := binary.LittleEndian.Uint32(b[p:])
-		if h := hashSieve(x); m.sieve[h/64]&(1<<(h%64)) != 0 {
+		if h := x * hashPrime >> (m.shift & 31); m.sieve[h/64]&(1<<(h%64)) != 0 {
 			m.verify(b, p, x, found)
 		}
 	}

@@ -176,7 +176,7 @@ func isBasic(v, placeholder string) bool {
 	if !ok || len(encoded) > base64.StdEncoding.EncodedLen(maxUser+1+len(placeholder)) {
 		return false
 	}
-	b, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || base64.StdEncoding.EncodeToString(b) != encoded {
 		return false
 	}
@@ -184,8 +184,8 @@ func isBasic(v, placeholder string) bool {
 	return ok && password == placeholder && !strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// findCookie returns the field and the pair of the one cookie of a name, if it
-// is a placeholder; or -1.
+// findCookie returns the field and the pair of the cookie of a name, if there is
+// none of that name which is no placeholder; or -1.
 func findCookie(fields []string, name, placeholder string) (field, pair int) {
 	field = -1
 	for i, f := range fields {
@@ -193,7 +193,7 @@ func findCookie(fields []string, name, placeholder string) (field, pair int) {
 			key, value, _ := strings.Cut(strings.TrimSpace(c), "=")
 			switch {
 			case strings.TrimSpace(key) != name:
-			case field >= 0 || key != name || value != placeholder: // there are two
+			case key != name || value != placeholder: // or there are two
 				return -1, 0
 			default:
 				field, pair = i, j
@@ -203,8 +203,8 @@ func findCookie(fields []string, name, placeholder string) (field, pair int) {
 	return field, pair
 }
 
-// findPair returns the pair of the one key of a query, if its value stands for a
-// placeholder; or -1.
+// findPair returns the pair of a key of a query, if there is none of that key
+// whose value does not stand for a placeholder; or -1.
 func findPair(query, key, placeholder string) int {
 	found := -1
 	for i, pair := range strings.Split(query, "&") {
@@ -214,7 +214,7 @@ func findPair(query, key, placeholder string) int {
 			continue
 		}
 		value, err := url.QueryUnescape(v)
-		if found >= 0 || k != key || !ok || err != nil || value != placeholder {
+		if k != key || !ok || err != nil || value != placeholder {
 			return -1
 		}
 		found = i
