@@ -131,7 +131,14 @@ type Report struct {
 
 // Check looks at all of a vault and opens every value. An error is what keeps
 // it from looking.
-func Check(p Place) (Report, error) { return newOpener(p).check() }
+func Check(p Place) (r Report, err error) {
+	o := newOpener(p)
+	o.steadily(func() bool {
+		r, err = o.check()
+		return err == nil && len(r.Faults) == 0
+	})
+	return r, err
+}
 
 func (o *opener) check() (Report, error) {
 	i, err := o.inspect()

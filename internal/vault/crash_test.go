@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -195,4 +196,43 @@ func TestFailed_Twice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOpen_WhileKeysChange: whoever reads meanwhile reads all of it.
+func TestOpen_WhileKeysChange(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mustAdd(t, p, "a", "b")
+	const changes = 60
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 3 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				v, err := vault.Open(p)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r, err := vault.Check(p); err != nil || len(r.Faults) > 0 {
+					t.Error(r.Faults, err)
+				}
+				if _, value, err := v.Get("b"); err != nil || string(value.Reveal()) != valueOf("b") {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range changes {
+		if _, err := vault.Rekey(p, vault.KeyForm{}); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	wait.Wait()
 }

@@ -269,8 +269,10 @@ func markOf(fi fs.FileInfo) Mark {
 
 // Mark returns the mark of the file that is there now, the zero Mark for none.
 // It costs one look at the file's state.
-func (p Place) Mark() Mark {
-	fi, err := os.Lstat(p.storePath())
+func (p Place) Mark() Mark { return markAt(p.storePath()) }
+
+func markAt(path string) Mark {
+	fi, err := os.Lstat(path)
 	if err != nil {
 		return Mark{}
 	}

@@ -126,21 +126,32 @@ func (p Place) Names() []string {
 // owner is how a secret of a vault says whose it is.
 func (p Place) owner() string { return "uid:" + strconv.Itoa(os.Getuid()) }
 
-// open reads the file with the key that it is sealed with. While keys are
-// being changed both may be replaced between one look and the next: then it
-// looks again.
-func (o *opener) open() (*Vault, error) {
-	const tries = 3
-	var v *Vault
-	var err error
-	for range tries {
-		before := o.Mark()
+// open reads the file with the key that it is sealed with.
+func (o *opener) open() (v *Vault, err error) {
+	o.steadily(func() bool {
 		v, err = o.once()
-		if err == nil || o.Mark() == before {
-			break
+		return err == nil
+	})
+	return v, err
+}
+
+// steadily looks until all is well. Whoever changes a vault replaces several
+// files, one after the other: only where one was replaced while they were
+// looked at, they are looked at again.
+func (p Place) steadily(look func() (well bool)) {
+	const tries = 10
+	for range tries {
+		before := p.marks()
+		if look() || p.marks() == before {
+			return
 		}
 	}
-	return v, err
+}
+
+// marks are those of all files that a change may replace.
+func (p Place) marks() [4]Mark {
+	key, _ := p.keyPath() // where it is none, that is said elsewhere
+	return [...]Mark{p.Mark(), markAt(p.markPath()), markAt(key), markAt(key + nextSuffix)}
 }
 
 func (o *opener) once() (*Vault, error) {

@@ -328,3 +328,37 @@ func TestReadValue(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkOpen is on the path of a start that is lent a secret.
+func BenchmarkOpen(b *testing.B) {
+	p := placeIn(b.TempDir())
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	if err := add(p, names...); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		v, err := vault.Open(p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := v.Get("s7"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMark is done four times a second while a sandbox runs.
+func BenchmarkMark(b *testing.B) {
+	p := placeIn(b.TempDir())
+	if err := add(p, "a"); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if p.Mark() == (vault.Mark{}) {
+			b.Fatal("none")
+		}
+	}
+}
