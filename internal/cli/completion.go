@@ -324,6 +324,8 @@ func (s *suggestion) positional(p *position) {
 		s.sandboxes = true
 	case v.Name == "file":
 		s.also = alsoFiles
+	case v.Name == "dir":
+		s.also = alsoFolders
 	case v.Name == "command" && p.args >= len(p.node.Positional):
 		s.also = alsoFiles
 	case v.Name == "command":

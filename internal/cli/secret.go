@@ -23,6 +23,7 @@ type secretCommand struct {
 	Edit   secretEditCommand   `cmd:"" help:"Change where a secret may go."`
 	Rotate secretRotateCommand `cmd:"" help:"Give a secret another value."`
 	Rm     secretRmCommand     `cmd:"" help:"Remove secrets."`
+	Lint   secretLintCommand   `cmd:"" help:"Look for secrets in a folder, and in variables that would be passed."`
 	Check  secretCheckCommand  `cmd:"" help:"Open every secret, and say what is wrong with the vault."`
 	Rekey  secretRekeyCommand  `cmd:"" help:"Seal everything with a new key, or keep the key elsewhere."`
 	Export secretExportCommand `cmd:"" help:"Write every secret into an encrypted file."`

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/leak"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/linux/pty"
+	"github.com/bailey-dev/bailey/internal/terminal"
+)
+
+type secretLintCommand struct {
+	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Look at this variable, as bailey run would pass it. Repeatable."`
+	EnvFile []string `placeholder:"FILE" sep:"none" help:"Look at the variables of this file, as bailey run would pass them. Repeatable."`
+	JSON    bool     `name:"json" help:"Print JSON."`
+
+	Dir text `arg:"" optional:"" placeholder:"DIR" help:"The folder. Default: the current one."`
+}
+
+// Help is what `bailey secret lint --help` says beyond the flags.
+func (secretLintCommand) Help() string {
+	return `Prints each place as FILE:LINE:COLUMN: kind, and what to do. Of a value no more than the first four bytes are printed, and those of long ones alone. It looks at all that a sandbox would see, files that git ignores too, but not into node_modules, git's objects, binary files and files over 1 MiB, and follows no link. A line with gitleaks:allow in it is passed over. The rules are those of gitleaks. Nothing is sent anywhere. With --json: an array of objects with file, line and column, or variable; kind, starts, template and do.
+
+Examples:
+  bailey secret lint
+  bailey secret lint . --json
+  bailey secret lint --env HOME     this variable too, as bailey run would pass it
+
+Exit codes: 0 when nothing was found; 1 when something was; 125 when not all could be looked at.`
+}
+
+// lintRow is the published form of a finding.
+type lintRow struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"` // 0: the file as a whole
+	Column   int    `json:"column,omitempty"`
+	Variable string `json:"variable,omitempty"`
+	Kind     string `json:"kind"`
+	Starts   string `json:"starts,omitempty"`
+	Template string `json:"template,omitempty"`
+	Do       string `json:"do"`
+}
+
+// Run looks for secrets.
+func (c *secretLintCommand) Run(a *app) error {
+	found, err := c.variables(a)
+	if err != nil {
+		return err
+	}
+	inFiles, seen, err := c.files(a)
+	if err != nil {
+		return err
+	}
+	found = append(found, inFiles...)
+	rows := make([]lintRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, lintRow{f.Path, f.Line, f.Column, f.Variable, f.Kind, f.Starts, f.Template, whatToDo(f)})
+	}
+	if c.JSON {
+		err = printJSON(a.stdout, rows)
+	} else {
+		err = printRows(a.stdout, rows)
+	}
+	if err != nil {
+		return err
+	}
+	c.report(a.stderr, rows, seen)
+	switch {
+	case seen.Incomplete:
+		return bailey.NewError(bailey.Exhausted, "there are too many files to look at all of them", "name a folder below: bailey secret lint DIR")
+	case len(rows) > 0:
+		return exitError(1)
+	}
+	return nil
+}
+
+// variables looks at those that are named.
+func (c *secretLintCommand) variables(a *app) ([]leak.Finding, error) {
+	var pairs []string
+	for _, f := range each(c.EnvFile, asBytes) {
+		got, err := config.ReadEnvFile(f, f, a.host.Env)
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, got...)
+	}
+	got, err := config.ExpandEnv(each(c.Env, asBytes), a.host.Env)
+	if err != nil {
+		return nil, err
+	}
+	var found []leak.Finding
+	for _, pair := range append(pairs, got...) {
+		name, value, _ := strings.Cut(pair, "=")
+		f, err := leak.Variable(name, value)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+// files looks through the folder.
+func (c *secretLintCommand) files(a *app) (found []leak.Finding, seen leak.Seen, err error) {
+	dir := asBytes(string(c.Dir))
+	if dir == "" {
+		dir = "."
+	}
+	root, err := beneath.Follow(nil, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, seen, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no folder %s", dir), "check the path")
+	}
+	if err != nil {
+		return nil, seen, bailey.WrapError(bailey.Invalid, "look through the folder", err, "name a folder that you may read")
+	}
+	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
+	p := lintProgress{to: a.stderr, now: a.now, last: a.now(), live: pty.IsTerminal(a.host.Stderr)}
+	seen, err = leak.Folder(a.ctx, root, func(f leak.Finding) { found = append(found, f) }, p.step)
+	p.end()
+	if err != nil {
+		return nil, seen, bailey.WrapError(bailey.Unavailable, "look through the folder", err, "")
+	}
+	return found, seen, nil
+}
+
+// lintProgress says that something goes on, to whoever has waited for a second.
+type lintProgress struct {
+	to   io.Writer
+	now  func() time.Time
+	last time.Time
+	live bool // a terminal, on which a line is written over
+	said bool
+}
+
+func (p *lintProgress) step(s leak.Seen) {
+	const every = time.Second
+	now := p.now()
+	if now.Sub(p.last) < every || !p.live && p.said {
+		return
+	}
+	p.last, p.said = now, true
+	if p.live {
+		_, _ = fmt.Fprintf(p.to, "\rlooked at %d files", s.Files)
+	} else {
+		_, _ = fmt.Fprintln(p.to, "note: this takes a while")
+	}
+}
+
+func (p *lintProgress) end() {
+	if p.live && p.said {
+		_, _ = fmt.Fprint(p.to, "\r\x1b[K") // erases the line (ECMA-48 EL)
+	}
+}
+
+func printRows(w io.Writer, rows []lintRow) error {
+	for _, r := range rows {
+		where := r.File
+		switch {
+		case r.Variable != "":
+			where = "variable " + r.Variable
+		case r.Line > 0:
+			where = fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column)
+		}
+		line := where + ": " + r.Kind
+		if r.Starts != "" {
+			line += ", starts with " + r.Starts
+		}
+		if _, err := fmt.Fprintln(w, terminal.Sanitize(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report sums up, for a person.
+func (c *secretLintCommand) report(w io.Writer, rows []lintRow, seen leak.Seen) {
+	sum := fmt.Sprintf("%d found; looked at %d files", len(rows), seen.Files)
+	if out := seen.LeftOut(); out != "" {
+		sum += "; left out: " + out
+	}
+	_, _ = fmt.Fprintln(w, sum)
+	if c.JSON {
+		return
+	}
+	told := map[string]bool{}
+	for _, r := range rows {
+		if !told[r.Do] {
+			told[r.Do] = true
+			_, _ = fmt.Fprintf(w, "hint: %s\n", terminal.Sanitize(r.Do))
+		}
+	}
+}
+
+// whatToDo is how the secret stays out of the sandbox.
+func whatToDo(f leak.Finding) string {
+	switch f.Kind {
+	case "private-key", "pkcs12-file", "age-secret-key":
+		return "keep it outside of the folder; a key that signs or decrypts is nothing that bailey puts on a request"
+	}
+	name, rule := "NAME", "--host HOST"
+	if f.Template != "" {
+		name, rule = f.Template, "--template "+f.Template
+	}
+	set := fmt.Sprintf("bailey secret set %s %s", name, rule)
+	if f.Variable != "" {
+		return fmt.Sprintf("%s --from-env %s, then bailey run --secret %s=%s in the place of --env %s", set, f.Variable, name, f.Variable, f.Variable)
+	}
+	return fmt.Sprintf("%s, then bailey run --secret %s; take the value out of the file, and out of use if others have the file", set, name)
+}
