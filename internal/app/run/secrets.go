@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/inject"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
@@ -35,6 +37,11 @@ const mostFormer = 16
 func lend(h Host, r *Request) ([]lentSecret, *vault.Vault, error) {
 	if len(r.Secrets) == 0 {
 		return nil, nil, nil
+	}
+	// From here on this process holds values: nobody looks into it, and it
+	// leaves no core file.
+	if err := errors.Join(harden.NoCore(), harden.Undumpable()); err != nil {
+		return nil, nil, err
 	}
 	v, err := vault.Open(h.Vault())
 	if err != nil {
