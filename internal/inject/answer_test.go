@@ -216,7 +216,8 @@ func TestAnswer_FailsClosed(t *testing.T) {
 	}
 	for name, c := range map[string][2]string{
 		"not compressed": {"gzip", value + value}, "cut": {"gzip", gz(value)[:30]}, "more behind": {"gzip", gz("x") + value},
-		"br, more behind": {"br", compressors(t)["br"]("x") + value},
+		"deflate, more behind": {"deflate", compressors(t)["deflate"]("x") + value},
+		"br, more behind":      {"br", compressors(t)["br"]("x") + value},
 	} {
 		res := answer(200, c[1])
 		res.Header.Set("Content-Encoding", c[0])
