@@ -619,11 +619,12 @@ func (e *exchange) blame(r *http.Request, err error) *refusal {
 	} else if r.Context().Err() != nil {
 		return nil // the client has taken it back
 	}
-	if bad := lentTo(r).take(); bad != nil {
+	l := lentTo(r)
+	if bad := l.take(); bad != nil {
 		return e.refuseLate(r, bad)
 	}
 	d := e.f.decision
-	d.Reason, d.Detail = policy.ReasonUpstream, printable(err.Error())
+	d.Reason, d.Detail = policy.ReasonUpstream, l.said(err)
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		d.Reason = policy.ReasonCertificate
 		d.Detail = fmt.Sprintf("%s has shown a certificate that does not prove its name, and nothing was sent to it: %s", e.first, printable(bad.Err.Error()))

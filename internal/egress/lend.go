@@ -33,6 +33,8 @@ type Loan interface {
 	Answer(res *http.Response) error
 	// Uses are what the request counts as.
 	Uses(status int) []Use
+	// Cover takes values out of a text about what the host said.
+	Cover(text string) string
 }
 
 // Use is one request that carried a secret.
@@ -160,6 +162,16 @@ func (l *lent) take() Unlent {
 	met := l.met
 	l.met = nil
 	return met
+}
+
+// said is an error about a request, without values: net/http quotes what it
+// could not read of an answer.
+func (l *lent) said(err error) string {
+	text := err.Error()
+	if l != nil {
+		text = l.loan.Cover(text)
+	}
+	return printable(text)
 }
 
 // finalOnly passes on no informational answers, which nobody looks through for
