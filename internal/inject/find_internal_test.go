@@ -450,3 +450,37 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// B040: values that begin alike, lie within one another or overlap are covered
+// all, and the same in pieces.
+func TestBody_OverlappingValues(t *testing.T) {
+	t.Parallel()
+	words := []string{"abcdefgh12345678", "abcdefgh12345678ZZZZ9999", "45678ZZZZ99990000", "efgh1234"}
+	var f forms
+	for i, w := range words {
+		f.add(i, []byte(w), []byte(strings.Repeat(string(rune('A'+i)), len(w))))
+	}
+	m := newMatcher(f.pats)
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		var b strings.Builder
+		for range r.IntN(6) {
+			w := words[r.IntN(len(words))]
+			if r.IntN(4) == 0 {
+				w = everySecond(w, "%%%02x")
+			}
+			b.WriteString(w[r.IntN(3)*r.IntN(2) : len(w)-r.IntN(2)*r.IntN(5)])
+		}
+		b.WriteString("0000")
+		in := b.String()
+		whole := string(m.scrubbed([]byte(in)))
+		for _, w := range words {
+			if strings.Contains(whole, w) {
+				t.Errorf("%q became %q", in, whole)
+			}
+		}
+		if got := readScrubbed(m, in, func() int { return r.IntN(6) }); got != whole {
+			t.Errorf("%q became %q, and in pieces %q", in, whole, got)
+		}
+	}
+}
