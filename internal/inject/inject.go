@@ -99,8 +99,8 @@ const slack = 3
 // Adopt puts secrets in place of those before. It returns the ids of those
 // whose value or rules are others now, or which are gone: what goes on with
 // them has to end. Values of before, also of secrets that are gone, are still
-// kept out of answers, and their placeholders refused. On an error nothing has
-// changed.
+// kept out of answers, and their placeholders refused. The values are the
+// Lender's from then on, and may not be wiped. On an error nothing has changed.
 func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,7 +202,7 @@ func newSet(held []Held) *set {
 		asked.add(i, []byte(h.Placeholder), nil)
 		names.folded(i, []byte(h.Placeholder))
 		for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
-			if text := reveal(v); len(text) >= MinValue {
+			if text := bytes.Clone(reveal(v)); len(text) >= MinValue {
 				values.add(i, text, coverOf(text, h.Placeholder))
 				echoed.folded(i, text)
 			}
