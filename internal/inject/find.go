@@ -1,9 +1,6 @@
 package inject
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // found is what there is in a text, of which more may come.
 type found struct {
@@ -102,19 +99,19 @@ func (s *search) escapes(which kinds) bool {
 		seen bool
 		last int // where the last escape ended that is in no pattern: no pattern goes across
 	)
-	for i := s.next(which, 0); i < len(s.b); {
+	for i := nextMark(s.b, which, 0); i < len(s.b); {
 		if end, dull := s.skip(i); end > 0 {
 			if dull {
 				s.look(&r, which, i)
 				last = end
 			}
-			i = s.next(which, end)
+			i = nextMark(s.b, which, end)
 			continue
 		}
 		t, l := lex(s.b, i, s.final)
 		switch {
 		case l == literal:
-			i = s.next(which, max(i+1, s.endOfRun(i)))
+			i = nextMark(s.b, which, max(i+1, endOfRun(s.b, i)))
 			continue
 		case l == whole && !s.matters(t):
 			s.look(&r, which, t.start)
@@ -131,7 +128,7 @@ func (s *search) escapes(which kinds) bool {
 			r.cut, r.to = true, t.start
 			break
 		}
-		i = s.next(which, t.end)
+		i = nextMark(s.b, which, t.end)
 	}
 	s.look(&r, which, len(s.b))
 	return seen
@@ -166,14 +163,6 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-// endOfRun is where backslashes at i end.
-func (s *search) endOfRun(i int) int {
-	for i < len(s.b) && s.b[i] == '\\' {
-		i++
-	}
-	return i
-}
-
 // matters reports whether an escape stands for something that is in a pattern.
 func (s *search) matters(t token) bool {
 	for _, c := range t.text[:t.size] {
@@ -182,29 +171,6 @@ func (s *search) matters(t token) bool {
 		}
 	}
 	return false
-}
-
-// next is where the next escape of some kinds may begin.
-func (s *search) next(which kinds, i int) int {
-	if i >= len(s.b) {
-		return len(s.b)
-	}
-	at := len(s.b)
-	find := func(mark byte) {
-		if n := bytes.IndexByte(s.b[i:at], mark); n >= 0 {
-			at = i + n
-		}
-	}
-	if which&percent != 0 {
-		find('%')
-	}
-	if which&backslash != 0 {
-		find('\\')
-	}
-	if which&entity != 0 {
-		find('&')
-	}
-	return at
 }
 
 // region is a part of a text in which escapes make a difference.
@@ -221,7 +187,7 @@ func (s *search) look(r *region, which kinds, limit int) {
 	}
 	to := min(r.to, limit, len(s.b))
 	v := &s.view
-	v.look(s.b, r.from, to, which, true)
+	v.look(s.b, r.from, to, which)
 	s.m.each(v.b, s.seen)
 	if !s.final && (r.cut || to == len(s.b)) {
 		s.openView(r)
@@ -233,14 +199,21 @@ func (s *search) look(r *region, which kinds, limit int) {
 func (s *search) openView(r *region) {
 	v := &s.view
 	n := len(v.b)
-	from, _ := slices.BinarySearch(v.from, int32(s.from)) //nolint:gosec // a buffer's
+	from := 0
+	for ; from < n; from++ { // a few bytes at most
+		if at, _ := v.source(from); at >= s.from {
+			break
+		}
+	}
 	t := s.m.open(v.b, from)
 	if t.keep < n {
-		s.keep = min(s.keep, int(v.from[t.keep]))
+		at, _ := v.source(t.keep)
+		s.keep = min(s.keep, at)
 	}
 	switch {
 	case t.hold < n:
-		s.hold = min(s.hold, int(v.from[t.hold]))
+		at, _ := v.source(t.hold)
+		s.hold = min(s.hold, at)
 	case r.cut && (t.keep < n || s.m.least == 0):
 		s.hold = min(s.hold, r.to)
 	}
@@ -253,10 +226,12 @@ func (s *search) openView(r *region) {
 func (s *search) seen(m match) {
 	v, p := &s.view, m.pat
 	start, end := m.start, m.start+len(p.text)
-	if int(v.from[start]) < s.from {
+	e := edit{word: p.word, size: len(p.text)}
+	e.start, _ = v.source(start)
+	_, e.end = v.source(end - 1)
+	if e.start < s.from {
 		return
 	}
-	e := edit{word: p.word, start: int(v.from[start]), end: int(v.to[end-1]), size: len(p.text)}
 	if p.cover != nil {
 		first, behind := s.reach(p, v.b, start, end)
 		seen := make([]byte, 0, behind-first)
@@ -275,12 +250,13 @@ func (s *search) seen(m match) {
 // writeBack makes of what the view ought to show what the text ought to be.
 func (s *search) writeBack(e *edit, seen []byte, first int) {
 	v := &s.view
-	last := first + len(seen) - 1
-	e.start, e.end = int(v.from[first]), int(v.to[last])
+	e.start, _ = v.source(first)
+	_, e.end = v.source(first + len(seen) - 1)
 	e.text = bytes.Clone(s.b[e.start:e.end])
 	for i, c := range seen {
 		if c != v.b[first+i] {
-			rewrite(e.text[int(v.from[first+i])-e.start:int(v.to[first+i])-e.start], c)
+			from, to := v.source(first + i)
+			rewrite(e.text[from-e.start:to-e.start], c)
 		}
 	}
 }

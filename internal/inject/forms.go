@@ -86,7 +86,7 @@ func (f *forms) add(word int, text, cover []byte) {
 		f.plain(word, bytes.ReplaceAll(text, []byte(" "), []byte("+")), bytes.ReplaceAll(cover, []byte(" "), []byte("+")))
 	}
 	if bytes.ContainsAny(text, `%\&`) { // what is escaped is taken for escaped twice (see lexer)
-		if undone, _ := undo(text); !bytes.Equal(undone, text) {
+		if undone := undo(text); !bytes.Equal(undone, text) {
 			var c []byte
 			if cover != nil {
 				c = coverOf(undone, string(cover))

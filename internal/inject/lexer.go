@@ -2,6 +2,8 @@ package inject
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -248,59 +250,91 @@ func named(s string) rune {
 
 // view is a text with escapes undone, and where each byte of it comes from.
 type view struct {
-	b        []byte
-	from, to []int32 // of the text: where the bytes that it stands for are
+	b     []byte
+	off   int    // of the text: where the view begins
+	marks []mark // escapes, in order
+}
+
+// mark is an escape in a view.
+type mark struct {
+	at, size   int // of the view: what it stands for
+	start, end int // of the text: where it is
 }
 
 // look undoes escapes of b[from:to] into the view. Bytes beyond are read where
 // an escape goes on in them.
-func (v *view) look(b []byte, from, to int, which kinds, final bool) {
-	v.b, v.from, v.to = v.b[:0], v.from[:0], v.to[:0]
+func (v *view) look(b []byte, from, to int, which kinds) {
+	v.b, v.off, v.marks = v.b[:0], from, v.marks[:0]
 	for i := from; i < to; {
-		t, l := token{}, literal
-		if which.begins(b, i, from) {
-			t, l = lex(b, i, final)
+		at := nextMark(b[:to], which, i)
+		if at == to {
+			v.b = append(v.b, b[i:to]...)
+			return
 		}
-		stop := i + 1
-		if l == whole {
-			stop = t.start
+		t, l := lex(b, at, true)
+		if l != whole {
+			stop := min(to, max(at+1, endOfRun(b, at)))
+			v.b = append(v.b, b[i:stop]...)
+			i = stop
+			continue
 		}
-		for ; i < stop; i++ {
-			v.put(b[i], i, i+1)
-		}
-		if l == whole {
-			for _, c := range t.text[:t.size] {
-				v.put(c, t.start, t.end)
-			}
-			i = t.end
-		}
+		v.b = append(v.b, b[i:t.start]...)
+		v.marks = append(v.marks, mark{len(v.b), t.size, t.start, t.end})
+		v.b = append(v.b, t.text[:t.size]...)
+		i = t.end
 	}
 }
 
-func (v *view) put(c byte, from, to int) {
-	v.b = append(v.b, c)
-	v.from = append(v.from, int32(from)) //nolint:gosec // a buffer's
-	v.to = append(v.to, int32(to))       //nolint:gosec // a buffer's
+// source is where in the text a byte of the view comes from.
+func (v *view) source(i int) (from, to int) {
+	n, _ := slices.BinarySearchFunc(v.marks, i+1, func(m mark, i int) int { return cmp.Compare(m.at, i) })
+	if n == 0 {
+		return v.off + i, v.off + i + 1
+	}
+	m := v.marks[n-1]
+	if i < m.at+m.size {
+		return m.start, m.end
+	}
+	from = m.end + i - m.at - m.size
+	return from, from + 1
 }
 
-// begins reports whether an escape of these kinds may begin at b[i].
-func (k kinds) begins(b []byte, i, from int) bool {
-	switch b[i] {
-	case '%':
-		return k&percent != 0
-	case '\\':
-		return k&backslash != 0 && (i == from || b[i-1] != '\\')
-	case '&':
-		return k&entity != 0
+// nextMark is where the next escape of some kinds may begin.
+func nextMark(b []byte, which kinds, i int) int {
+	if i >= len(b) {
+		return len(b)
 	}
-	return false
+	at := len(b)
+	find := func(mark byte) {
+		if n := bytes.IndexByte(b[i:at], mark); n >= 0 {
+			at = i + n
+		}
+	}
+	if which&percent != 0 {
+		find('%')
+	}
+	if which&backslash != 0 {
+		find('\\')
+	}
+	if which&entity != 0 {
+		find('&')
+	}
+	return at
+}
+
+// endOfRun is where backslashes at i end.
+func endOfRun(b []byte, i int) int {
+	for i < len(b) && b[i] == '\\' {
+		i++
+	}
+	return i
 }
 
 // undo returns a whole text with escapes of all kinds undone.
-func undo(b []byte) ([]byte, view) {
+func undo(b []byte) []byte {
 	var v view
-	v.look(b, 0, len(b), allKinds, true)
-	return v.b, v
+	v.look(b, 0, len(b), allKinds)
+	return v.b
 }
 
 // rewrite has the escape in raw stand for another byte, if it can be written in
