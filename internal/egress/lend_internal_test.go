@@ -21,7 +21,7 @@ func TestLent_ErrorsQuoteNoValue(t *testing.T) {
 	t.Parallel()
 	err := errors.New("malformed HTTP response: value")
 	if got := (&lent{loan: covering{}}).said(err); got != "malformed HTTP response: PH" {
-		t.Error(got)
+		t.Error("B049:", got)
 	}
 	var none *lent
 	if got := none.said(err); got != err.Error() {

@@ -51,10 +51,10 @@ func TestAnswer_CoversValuesInFields(t *testing.T) {
 	t.Parallel()
 	l := lender(t)
 	for name, c := range map[string]struct{ field, v, want string }{
-		"echo":              {"X-Request-Headers", `{"Authorization":"Bearer ` + value + `"}`, `{"Authorization":"Bearer ` + ph + `"}`},
-		"Location":          {"Location", "https://inj.test/?token=" + value + "&a", "https://inj.test/?token=" + ph + "&a"},
+		"B042 echo":         {"X-Request-Headers", `{"Authorization":"Bearer ` + value + `"}`, `{"Authorization":"Bearer ` + ph + `"}`},
+		"B050 Location":     {"Location", "https://inj.test/?token=" + value + "&a", "https://inj.test/?token=" + ph + "&a"},
 		"Location, escaped": {"Location", "https://inj.test/?token=" + percents(value), "https://inj.test/?token=" + percents(ph)},
-		"Set-Cookie":        {"Set-Cookie", "t=" + value + "; Path=/", "t=" + ph + "; Path=/"},
+		"B050 Set-Cookie":   {"Set-Cookie", "t=" + value + "; Path=/", "t=" + ph + "; Path=/"},
 		"WWW-Authenticate":  {"Www-Authenticate", `Basic realm="` + value + `"`, `Basic realm="` + ph + `"`},
 		"Link":              {"Link", "<https://inj.test/" + value + ">; rel=next", "<https://inj.test/" + ph + ">; rel=next"},
 		"base64":            {"X-Echo", "Basic " + basicOf("x-access-token:"+value), "Basic " + basicOf("x-access-token:"+ph)},
@@ -90,7 +90,7 @@ func TestAnswer_CoversValuesInBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := text(t, res), "your token "+ph+" and "+basicOf("a:"+ph)+" are wrong"; got != want || res.ContentLength != int64(len(want)) || res.Header.Get("Content-Length") == "" {
-				t.Errorf("%d of %s: %q of %d", status, at, got, res.ContentLength)
+				t.Errorf("B042, %d of %s: %q of %d", status, at, got, res.ContentLength)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestAnswer_UndoesCompression(t *testing.T) {
 				t.Fatal(coding, err)
 			}
 			if got := text(t, res); got != strings.ReplaceAll(plain, value, ph) {
-				t.Errorf("%s, %d: %d bytes", coding, n, len(got))
+				t.Errorf("B044, %s, %d: %d bytes", coding, n, len(got))
 			}
 			if len(res.Header) != 1 || res.Header.Get("Etag") != `W/"x"` || res.ContentLength != -1 {
 				t.Errorf("%s: %v, %d", coding, res.Header, res.ContentLength)
@@ -204,7 +204,7 @@ func TestAnswer_FailsClosed(t *testing.T) {
 		"unknown":          {200, "dcb"},
 		"one is unknown":   {200, "gzip, exi"},
 		"too many":         {200, "gzip, gzip, gzip, gzip"},
-		"a part":           {206, "gzip"},
+		"B046 a part":      {206, "gzip"},
 		"a part, unknown":  {206, "dcz"},
 		"unknown of error": {500, "compress"},
 	} {
@@ -277,7 +277,7 @@ func TestAnswer_CoversTrailers(t *testing.T) {
 	res.Trailer = http.Header{"Grpc-Message": {"bad token " + percents(value)}, "Grpc-Status": {"16"}}
 	_ = text(t, res)
 	if got := res.Trailer.Get("Grpc-Message"); got != "bad token "+percents(ph) || res.Trailer.Get("Grpc-Status") != "16" {
-		t.Error(res.Trailer)
+		t.Error("B064:", res.Trailer)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestLoan_CoversErrors(t *testing.T) {
 	t.Parallel()
 	loan := loanFor(t, lender(t), "GET", "inj.test")
 	if got := loan.Cover("malformed HTTP status code \"" + value + "\""); got != "malformed HTTP status code \""+ph+"\"" {
-		t.Error(got)
+		t.Error("B049:", got)
 	}
 	none := loanFor(t, &inject.Lender{}, "GET", "inj.test")
 	if got := none.Cover(value); got != value {

@@ -117,7 +117,7 @@ func TestScrub_CoversEveryForm(t *testing.T) {
 					t.Errorf("%s of %s: %q became %q, want %q", name, value, in, got, want)
 				}
 				if f := naive(got); f != "" {
-					t.Errorf("%s of %s: %q became %q, in which there is %s", name, value, in, got, f)
+					t.Errorf("B042, %s of %s: %q became %q, in which there is %s", name, value, in, got, f)
 				}
 			}
 		}
@@ -309,7 +309,7 @@ func checkSplit(t *testing.T, m *matcher, in string, cuts func() int) {
 		t.Errorf("%q became %q, in which there is %s", in, whole, f)
 	}
 	if got := readScrubbed(m, in, cuts); got != whole {
-		t.Errorf("%q became %q, and in pieces %q", in, whole, got)
+		t.Errorf("B045: %q became %q, and in pieces %q", in, whole, got)
 	}
 }
 
@@ -474,7 +474,7 @@ func TestBody_OverlappingValues(t *testing.T) {
 		whole := string(m.scrubbed([]byte(in)))
 		for _, w := range words {
 			if strings.Contains(whole, w) {
-				t.Errorf("%q became %q", in, whole)
+				t.Errorf("B040: %q became %q", in, whole)
 			}
 		}
 		if got := readScrubbed(m, in, func() int { return r.IntN(6) }); got != whole {

@@ -254,7 +254,7 @@ func TestLend_AlmostAPlaceholder(t *testing.T) {
 		b := []byte(ph)
 		b[i] ^= 1
 		if reason, out := reasonOf(t, l, ask("GET", "/", "Authorization: Bearer "+string(b)), to("inj.test")); reason != "" || out.Header.Get("Authorization") != "Bearer "+string(b) {
-			t.Errorf("%s: %s %v", b, reason, out)
+			t.Errorf("B008, %s: %s %v", b, reason, out)
 		}
 	}
 }
@@ -270,7 +270,7 @@ func TestApply_IsOnePass(t *testing.T) {
 	}
 	_, out := reasonOf(t, l, ask("GET", "/", "Authorization: Bearer "+ph), to("inj.test"))
 	if got := out.Header.Get("Authorization"); got != "Bearer v-"+phKey {
-		t.Error(got)
+		t.Error("B041:", got)
 	}
 }
 
@@ -449,7 +449,7 @@ func TestApply_EndsAtTrailers(t *testing.T) {
 		loan.Apply(out)
 		r.Trailer = http.Header{"X-Sum": {v}} // as net/http does behind the body
 		if _, err := io.ReadAll(out.Body); (err != nil) != bad {
-			t.Errorf("%s: %v", v, err)
+			t.Errorf("B033, %s: %v", v, err)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestProxy_StreamsDoNotMix(t *testing.T) {
 			wg.Go(func() {
 				status, b := w.get(t, at, "Bearer "+p, nil)
 				if status != http.StatusOK || !strings.HasPrefix(b, at+" ") || strings.Contains(b, value) || strings.Contains(b, value2) || !strings.Contains(b, "Bearer "+ph[:20]) {
-					t.Errorf("%s: %d %s", at, status, b)
+					t.Errorf("B021, %s: %d %s", at, status, b)
 				}
 			})
 		}
@@ -202,7 +202,7 @@ func TestProxy_WebSocket(t *testing.T) {
 	}
 	_ = c.Write(t.Context(), websocket.MessageBinary, []byte("x"+ph))
 	if _, b, err := c.Read(t.Context()); err == nil {
-		t.Errorf("it goes on: %q", b)
+		t.Errorf("B061, B062: it goes on: %q", b)
 	}
 }
 
@@ -220,6 +220,6 @@ func TestProxy_AnswersWithoutLength(t *testing.T) {
 		_ = brw.Flush()
 	})
 	if status, b := w.get(t, "inj.test", "Bearer "+ph, nil); status != 200 || strings.Contains(b, value) || !strings.Contains(b, ph) {
-		t.Errorf("%d %s", status, b)
+		t.Errorf("B066: %d %s", status, b)
 	}
 }

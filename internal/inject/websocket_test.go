@@ -79,7 +79,7 @@ func TestWebSocket_EndsAtPlaceholders(t *testing.T) {
 		says string
 		bad  bool
 	}{
-		"text":                   {frame(textFrame, ph, k), true},
+		"B062 text":              {frame(textFrame, ph, k), true},
 		"binary":                 {frame(binaryFrame, "\x00"+ph, k), true},
 		"three fragments":        {frame(1, "a"+ph[:10], k) + frame(more, ph[10:20], k) + frame(last, ph[20:], k), true},
 		"a ping between":         {frame(1, ph[:10], k) + frame(ping, "x", k) + frame(last, ph[10:], k), true},
@@ -132,7 +132,7 @@ func TestWebSocket_CoversValues(t *testing.T) {
 	l := lender(t)
 	big := strings.Repeat("x", 1<<17)
 	for name, c := range map[string]struct{ says, want string }{
-		"text":            {frame(textFrame, "a"+value+"b", ""), frame(textFrame, "a"+ph+"b", "")},
+		"B062 text":       {frame(textFrame, "a"+value+"b", ""), frame(textFrame, "a"+ph+"b", "")},
 		"fragments":       {frame(1, value[:10], "") + frame(more, value[10:11], "") + frame(last, value[11:], ""), frame(1, ph[:10], "") + frame(more, ph[10:11], "") + frame(last, ph[11:], "")},
 		"a ping between":  {frame(1, value[:10], "") + frame(ping, "x", "") + frame(last, value[10:], ""), frame(1, ph[:10], "") + frame(ping, "x", "") + frame(last, ph[10:], "")},
 		"base64":          {frame(binaryFrame, big+basicOf("a:"+value), ""), frame(binaryFrame, big+basicOf("a:"+ph), "")},
