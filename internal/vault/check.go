@@ -67,9 +67,12 @@ func (o *opener) inspect() (inspection, error) {
 	}
 	s, faults := readStore(i.data, o.owner())
 	if i.key, err = o.key(s.Key); err != nil {
+		if _, another := errors.AsType[mismatchError](err); !another {
+			return i, o.missingKey(s.Key, err)
+		}
 		other, ok := o.otherKey(s)
 		if !ok {
-			return i, o.missingKey(s.Key, err)
+			return i, err
 		}
 		i.key = other
 		faults = append(faults, Fault{Line: 1, Problem: "it names another key than the one that its values are sealed with"})

@@ -343,8 +343,11 @@ func TestKey_Refusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails("nobody to ask", "there is nobody to ask", open(p))
-	wrong, _ := answering(p, "another passphrase")
+	wrong, tries := answering(p, "another passphrase")
 	fails("a wrong passphrase", "does not open by that passphrase", open(wrong))
+	if *tries != 1 {
+		t.Errorf("asked %d times for one passphrase", *tries)
+	}
 	right, asked := answering(p, "a long passphrase")
 	mustAdd(t, right, "b")
 	if *asked != 1 {

@@ -112,9 +112,18 @@ func (o *opener) key(id string) (seal.Key, error) {
 	if found == "" {
 		return seal.Key{}, errNoKeyFile
 	}
-	return seal.Key{}, bailey.NewError(bailey.Unavailable, fmt.Sprintf("%s is sealed with %s, and %s", o.storePath(), id, found),
-		"restore the key that belongs to it, or say where it is: BAILEY_VAULT_KEY")
+	return seal.Key{}, mismatchError{bailey.NewError(bailey.Unavailable, fmt.Sprintf("%s is sealed with %s, and %s", o.storePath(), id, found),
+		"restore the key that belongs to it, or say where it is: BAILEY_VAULT_KEY")}
 }
+
+// mismatchError says that there is a key, and not the one that was named.
+type mismatchError struct{ err error }
+
+// Error is what it is around.
+func (e mismatchError) Error() string { return e.err.Error() }
+
+// Unwrap returns what it is around.
+func (e mismatchError) Unwrap() error { return e.err }
 
 // guarded refuses a key's folder that others can write to: they could put
 // another key there. It may be a link, as folders of settings are.
@@ -198,7 +207,7 @@ func (o *opener) fromDescriptor(id string) (seal.Key, error) {
 	if id == "" || id == o.last {
 		return o.keys[o.last], nil
 	}
-	return seal.Key{}, bailey.NewError(bailey.Unavailable, fmt.Sprintf("%s is sealed with %s, and %s gives %s", o.storePath(), id, o.env(KeyVariable), o.last), "hand over the key that belongs to it")
+	return seal.Key{}, mismatchError{bailey.NewError(bailey.Unavailable, fmt.Sprintf("%s is sealed with %s, and %s gives %s", o.storePath(), id, o.env(KeyVariable), o.last), "hand over the key that belongs to it")}
 }
 
 // ReadDescriptor reads a key from an inherited descriptor, which stays open.
