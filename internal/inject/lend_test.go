@@ -180,6 +180,7 @@ func TestLend(t *testing.T) {
 		{"B025 for its user", ask("GET", "/", "Authorization: Basic "+basicOf(ph+":x")), to("git.test"), inject.ReasonMisplaced, nil},
 		{"B025 where the rule is a header", ask("GET", "/", "Authorization: Basic "+basicOf("me:"+ph)), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B025 a header where the rule is Basic", ask("GET", "/", "Authorization: Bearer "+ph), to("git.test"), inject.ReasonMisplaced, nil},
+		{"very often", ask("GET", "/"+strings.Repeat(ph+"/", 1500), "Authorization: Bearer "+ph), to("inj.test"), inject.ReasonMisplaced, nil},
 		{"B026 query", ask("GET", "/?a=1&key="+phKey+"&b=%2x"), to("query.test"), "", []string{"?a=1&key=AIzaSyD%2F9tSrke72%2BPouQMnMX%26a7eZSW0jkFM&b=%2x"}},
 		{"B026 escaped", ask("GET", "/?key="+percents(phKey)), to("query.test"), "", []string{"?key=AIzaSyD%2F9tSrke72%2BPouQMnMX%26a7eZSW0jkFM"}},
 		{"B026 escaped twice", ask("GET", "/?key="+strings.ReplaceAll(percents(phKey), "%", "%25")), to("query.test"), inject.ReasonMisplaced, nil},

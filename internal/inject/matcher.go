@@ -237,9 +237,14 @@ func sortEdits(edits []edit) {
 	})
 }
 
+// maxEdits is how many edits are compared with each other: whoever writes more
+// placeholders than that is told of the longest.
+const maxEdits = 256
+
 // longest drops edits that lie within longer ones.
 func longest(edits []edit) []edit {
 	sortEdits(edits)
+	edits = edits[:min(len(edits), maxEdits)]
 	var out []edit
 	for _, e := range edits {
 		if !slices.ContainsFunc(out, func(o edit) bool { return o.start <= e.start && e.end <= o.end && o.size > e.size }) {
