@@ -207,7 +207,7 @@ func (l *lab) role(ctx context.Context, s gate.Settings, lock *airlock.Lock) (*p
 	}
 	theirs, peer := os.NewFile(uintptr(fds[1]), "peer"), os.NewFile(uintptr(fds[0]), "peer")
 	defer theirs.Close()
-	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW}, gate.Env(), l.bailey, gate.Argv0)
+	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW}, nil, l.bailey, gate.Argv0)
 	if err != nil {
 		return nil, errors.Join(err, eventsR.Close(), peer.Close())
 	}

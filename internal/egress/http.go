@@ -198,36 +198,6 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	e.proxy.ServeHTTP(w, r)
 }
 
-// ended leaves the decision about a request that was passed on, and then met
-// a placeholder where none may be.
-func (e *exchange) ended(r *http.Request) {
-	l := lentTo(r)
-	if l == nil {
-		return
-	}
-	e.count(l, 0) // if it had no answer
-	if bad := l.take(); bad != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.refuseLate(r, bad)
-	}
-}
-
-// refuseLate leaves the decision about a request that went wrong on its way,
-// which is the connection's, or over HTTP/2 on record at once.
-func (e *exchange) refuseLate(r *http.Request, bad Unlent) *refusal {
-	f := e.f
-	before := f.decision
-	f.refuseUnlent(bad)
-	no := &refusal{http.StatusForbidden, f.decision}
-	if e.guard == nil {
-		f.seen = askedOf(r)
-		f.recordRequest(true)
-		f.decision, f.seen = before, e.opening
-	}
-	return no
-}
-
 // refusal is the answer to a request that is not passed on.
 type refusal struct {
 	status   int

@@ -188,6 +188,36 @@ func (w finalOnly) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// ended leaves the decision about a request that was passed on, and then met
+// a placeholder where none may be.
+func (e *exchange) ended(r *http.Request) {
+	l := lentTo(r)
+	if l == nil {
+		return
+	}
+	e.count(l, 0) // if it had no answer
+	if bad := l.take(); bad != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.refuseLate(r, bad)
+	}
+}
+
+// refuseLate leaves the decision about a request that went wrong on its way,
+// which is the connection's, or over HTTP/2 on record at once.
+func (e *exchange) refuseLate(r *http.Request, bad Unlent) *refusal {
+	f := e.f
+	before := f.decision
+	f.refuseUnlent(bad)
+	no := &refusal{http.StatusForbidden, f.decision}
+	if e.guard == nil {
+		f.seen = askedOf(r)
+		f.recordRequest(true)
+		f.decision, f.seen = before, e.opening
+	}
+	return no
+}
+
 // watched is a request's body.
 type watched struct {
 	io.ReadCloser

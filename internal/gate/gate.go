@@ -21,11 +21,6 @@ const (
 	FDControl  = 6 // Unix stream socket: Message lines in, Reply lines out
 )
 
-// Env is the role's environment. On one processor the Go runtime needs half the
-// memory, which an idle sandbox has no use for; the role takes all of them at
-// its first connection.
-func Env() []string { return []string{"GOMAXPROCS=1"} }
-
 // MaxMessage bounds the settings and a message, in bytes.
 const MaxMessage = 4 << 20
 

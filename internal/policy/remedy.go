@@ -114,6 +114,15 @@ func note(reason string) string {
 		return "its name may be encrypted: switch ECH off in the client, or give the host inspect: true"
 	case ReasonNoName:
 		return "it says no name, which no rule mends"
+	case ReasonInvalidName, ReasonNameMismatch, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself, ReasonUnknown, ReasonTooMany:
+		return reason + ": no rule mends it"
+	}
+	return secretNote(reason)
+}
+
+// secretNote is note for placeholders that go nowhere.
+func secretNote(reason string) string {
+	switch reason {
 	case ReasonSecretWrongHost:
 		return "the secret whose placeholder it held is for other hosts (bailey secret show)"
 	case ReasonSecretPlain:
@@ -124,8 +133,6 @@ func note(reason string) string {
 		return "the rule of the secret leaves out its method or path (bailey secret show)"
 	case ReasonSecretWithdrawn:
 		return "the secret was taken back while the sandbox ran"
-	case ReasonInvalidName, ReasonNameMismatch, ReasonBadTLS, ReasonBadRequest, ReasonBadPath, ReasonSilent, ReasonProxyItself, ReasonUnknown, ReasonTooMany:
-		return reason + ": no rule mends it"
 	}
 	return ""
 }

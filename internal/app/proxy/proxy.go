@@ -39,6 +39,9 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey proxy: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
+	// On one processor the Go runtime needs less memory, which an idle sandbox
+	// has no use for. The first connection gets all of them.
+	runtime.GOMAXPROCS(1)
 	// net/http tells the standard logger what a host sends that nobody asked for:
 	// a stranger's words, as many as it likes, on the caller's terminal.
 	log.SetOutput(io.Discard)
@@ -177,7 +180,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
-	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // see gate.Env
+	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // see Main
 	cfg := egress.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit: []uint16{gate.ProxyPort, gate.SOCKSPort},

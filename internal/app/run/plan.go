@@ -57,25 +57,21 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, nested(h, err)
 	}
-	env, err := environment(h, r, ws)
+	given, err := environment(h, r, ws)
 	if err != nil {
 		return nil, err
 	}
-	secrets, opened, err := lend(h, r)
+	lent, err := lend(h, r, given)
 	if err != nil {
 		return nil, err
 	}
-	placeholders, err := secretEnv(secrets, env)
-	if err != nil {
-		return nil, err
-	}
-	env = append(env, placeholders...)
+	env := slices.Concat(given, lent.env)
 	preset, err := findPreset(h, r, ws.Path, env)
 	if err != nil {
 		return nil, err
 	}
-	seen := h.Place(ws.Path).Look()
-	mark := h.Place(ws.Path).Mark()
+	place := h.Place(ws.Path)
+	seen, mark := place.Look(), place.Mark()
 	sources, holds, err := buildPolicy(h, r, ws.Path, preset.Allow)
 	if err != nil {
 		return nil, err
@@ -85,7 +81,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: h.Place(ws.Path), seen: seen, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.
@@ -94,20 +90,15 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.spec.Hostname = p.name
-	life := limits.Timeout // 0: none, and the root lives as long as any
-	if life > 0 {
-		life += time.Hour
-	}
-	if p.root, err = gate.NewRoot(p.name, pol, time.Now(), life); err != nil {
+	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
 	}
-	p.sources, p.effective, p.mark = sources, holds, mark
-	p.secrets, p.vault = secrets, opened
-	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks())
+	p.sources, p.effective, p.mark, p.secrets, p.vault = sources, holds, mark, lent.secrets, lent.vault
+	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks(), lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
@@ -119,6 +110,15 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
 	}
 	return p, nil
+}
+
+// newRoot makes the root with which TLS is opened, or nil. It outlives the run,
+// or where that has no end, lives as long as any.
+func newRoot(name string, p policy.Policy, timeout time.Duration) (*pki.Root, error) {
+	if timeout > 0 {
+		timeout += time.Hour
+	}
+	return gate.NewRoot(name, p, time.Now(), timeout)
 }
 
 // asks says how a person answers, where they are asked.

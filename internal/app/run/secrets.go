@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/inject"
+	"github.com/bailey-dev/bailey/internal/leak"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/seal"
@@ -31,24 +32,36 @@ type lentSecret struct {
 // mostFormer is how many values before rotations are kept out of answers.
 const mostFormer = 16
 
-// lend reads the secrets that a run asks for, and makes their placeholders. The
-// vault stays open, since what opened it may not be there a second time; it is
-// nil where there are none.
-func lend(h Host, r *Request) ([]lentSecret, *vault.Vault, error) {
+// lending is what a run is lent. The vault stays open, since what opened it may
+// not be there a second time; it is nil where there are no secrets.
+type lending struct {
+	secrets []lentSecret
+	vault   *vault.Vault
+	env     []string // the placeholders
+	notes   []string // for the header
+}
+
+// lend reads the secrets that a run asks for, and makes their placeholders.
+func lend(h Host, r *Request, given []string) (lending, error) {
+	out := lending{notes: inTheClear(given)}
 	if len(r.Secrets) == 0 {
-		return nil, nil, nil
+		return out, nil
 	}
 	// From here on this process holds values: nobody looks into it, and it
 	// leaves no core file.
-	if err := errors.Join(harden.NoCore(), harden.Undumpable()); err != nil {
-		return nil, nil, err
-	}
-	v, err := vault.Open(h.Vault())
+	err := errors.Join(harden.NoCore(), harden.Undumpable())
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	out, err := lendFrom(v, r)
-	return out, v, err
+	if out.vault, err = vault.Open(h.Vault()); err != nil {
+		return out, err
+	}
+	if out.secrets, err = lendFrom(out.vault, r); err != nil {
+		return out, err
+	}
+	out.notes = append(lentNotes(out.secrets), out.notes...)
+	out.env, err = secretEnv(out.secrets, given)
+	return out, err
 }
 
 func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
@@ -59,28 +72,48 @@ func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d.Gateway {
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: it is for the model gateway alone", name), "bailey secret set makes one for a host")
-		}
 		if !given {
 			variable = d.Var
 		}
-		if !validVariable(variable) {
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: %q is not a variable's name", name, variable), "use --secret NAME=VAR")
-		}
-		if i := slices.IndexFunc(out, func(o lentSecret) bool { return o.variable == variable || o.ID == d.ID }); i >= 0 {
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: --secret %s is the same secret or has the same variable %s", name, out[i].Name, out[i].variable), "each has one variable of its own: --secret NAME=VAR")
+		if err := lendable(d, variable, out); err != nil {
+			return nil, err
 		}
 		out = append(out, lentSecret{Definition: d, value: value, placeholder: secret.NewPlaceholder(value.Reveal(), d.Keep), variable: variable})
-		for _, rule := range d.Rules {
-			for _, host := range rule.Hosts {
-				r.lent = append(r.lent, settings.SecretHost{Secret: d.Name, Rule: policy.Rule{
-					Host: host.Name, Wildcard: host.Wildcard, Port: host.Port, Narrow: &policy.Narrow{Inspect: true},
-				}})
-			}
-		}
+		r.lent = append(r.lent, hostsOf(d)...)
 	}
 	return out, nil
+}
+
+// lendable refuses what cannot be lent beside others.
+func lendable(d secret.Definition, variable string, others []lentSecret) error {
+	bad := func(problem, hint string) error {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: %s", d.Name, problem), hint)
+	}
+	if d.Gateway {
+		return bad("it is for the model gateway alone", "bailey secret set makes one for a host")
+	}
+	if !validVariable(variable) {
+		return bad(fmt.Sprintf("%q is not a variable's name", variable), "use --secret NAME=VAR")
+	}
+	for _, o := range others {
+		if o.variable == variable || o.ID == d.ID {
+			return bad(fmt.Sprintf("--secret %s is the same secret or has the same variable %s", o.Name, o.variable), "each has one variable of its own: --secret NAME=VAR")
+		}
+	}
+	return nil
+}
+
+// hostsOf are the hosts of a secret, TLS to which has to be opened.
+func hostsOf(d secret.Definition) []settings.SecretHost {
+	var out []settings.SecretHost
+	for _, rule := range d.Rules {
+		for _, host := range rule.Hosts {
+			out = append(out, settings.SecretHost{Secret: d.Name, Rule: policy.Rule{
+				Host: host.Name, Wildcard: host.Wildcard, Port: host.Port, Narrow: &policy.Narrow{Inspect: true},
+			}})
+		}
+	}
+	return out
 }
 
 func validVariable(s string) bool {
@@ -97,6 +130,35 @@ func secretEnv(lent []lentSecret, given []string) ([]string, error) {
 		out = append(out, s.variable+"="+s.placeholder)
 	}
 	return out, nil
+}
+
+// lentNotes says in the header what is lent, and to whom.
+func lentNotes(lent []lentSecret) []string {
+	var out []string
+	for _, s := range lent {
+		var hosts []string
+		for _, rule := range s.Rules {
+			for _, h := range rule.Hosts {
+				hosts = append(hosts, h.String())
+			}
+		}
+		slices.Sort(hosts)
+		out = append(out, fmt.Sprintf("secret %s: %s is a placeholder, its value goes to %s alone", s.Name, s.variable, strings.Join(slices.Compact(hosts), ", ")))
+	}
+	return out
+}
+
+// inTheClear says which variables that are passed look like a secret, which
+// whatever runs inside can then read and send.
+func inTheClear(env []string) []string {
+	var out []string
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if kind, ok := leak.LooksLike(value); ok {
+			out = append(out, fmt.Sprintf("%s enters as it is, and looks like a secret (%s): bailey secret set and --secret keep it outside", name, kind))
+		}
+	}
+	return out
 }
 
 // forProxy is what the proxy is told of secrets.

@@ -116,6 +116,27 @@ func EchoSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// TellSocket is EchoSocket, but that it answers "tell" with what it is given.
+func TellSocket(w http.ResponseWriter, r *http.Request, what string) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.CloseNow() }()
+	for {
+		kind, data, err := c.Read(r.Context())
+		if err != nil {
+			return
+		}
+		if string(data) == "tell" {
+			data = []byte("it is " + what)
+		}
+		if err := c.Write(r.Context(), kind, data); err != nil {
+			return
+		}
+	}
+}
+
 // Events sends one server-sent event at once and then says nothing until the
 // client goes.
 func Events(w http.ResponseWriter, r *http.Request) {
