@@ -2,6 +2,7 @@ package secret_test
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -122,4 +123,25 @@ func TestWithin_CoversNoMore(t *testing.T) {
 	if within < 100 {
 		t.Errorf("only %d pairs were within", within)
 	}
+}
+
+// FuzzParseHost: what is read is written, and read as the same; it is never an
+// address, every host, or one over plain HTTP.
+func FuzzParseHost(f *testing.F) {
+	for _, s := range []string{"example.com", "*.example.com:8443", "EXAMPLE.com.", "*", "*.com", "192.0.2.1", "[2001:db8::1]:443", "example.com:80", "example.com:0443", "xn--nxasmq6b.example", "a..b", "localhost"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := secret.ParseHost(s)
+		if err != nil {
+			return
+		}
+		again, err := secret.ParseHost(h.String())
+		if err != nil || again != h {
+			t.Fatalf("%q is %+v, written as %q, read as %+v (%v)", s, h, h.String(), again, err)
+		}
+		if _, err := netip.ParseAddr(h.Name); err == nil || h.Port == 80 || h.Port == 0 || h.Name == "" || !h.Wildcard && !h.Matches(h.Name, h.Port) || h.Matches(h.Name, h.Port+1) {
+			t.Fatalf("%q is %+v", s, h)
+		}
+	})
 }

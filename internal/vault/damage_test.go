@@ -314,3 +314,33 @@ func TestAccept_LosesNothing(t *testing.T) {
 		t.Errorf("a good vault: %+v, %v", r, err)
 	}
 }
+
+// FuzzOpen: no store but the one that was written opens, and none does anything
+// but be refused.
+func FuzzOpen(f *testing.F) {
+	p := placeIn(f.TempDir())
+	if err := add(p, "a", "b"); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(storeOf(p))
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add(bytes.Join([][]byte{lines[0], lines[2], lines[1], lines[3]}, nil))
+	f.Add([]byte("{}\n{}\n"))
+	f.Add([]byte(`{"bailey_vault":1,"key":""}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		write(t, storeOf(p), data)
+		_, err := vault.Open(p)
+		if (err == nil) != bytes.Equal(data, whole) {
+			t.Fatalf("%v", err)
+		}
+		if err != nil && bailey.KindOf(err) != bailey.Unavailable {
+			t.Fatalf("%v", err)
+		}
+		_ = p.Names()
+	})
+}

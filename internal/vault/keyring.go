@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/zalando/go-keyring"
 
@@ -32,7 +33,7 @@ func (p Place) keyring() Keyring {
 	if p.Keyring != nil {
 		return p.Keyring
 	}
-	if p.env("DBUS_SESSION_BUS_ADDRESS") != "" {
+	if bus := p.env("DBUS_SESSION_BUS_ADDRESS"); bus != "" && !strings.HasPrefix(bus, "autolaunch:") {
 		return sessionKeyring{}
 	}
 	if dir := p.env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
