@@ -125,7 +125,7 @@ func (o *opener) byPassphrase(path, data string) (string, error) {
 	}
 	given, err := o.Ask("passphrase of the vault's key: ")
 	if err != nil {
-		return "", err
+		return "", bailey.WrapError(bailey.KindOf(err), path+" has a passphrase", err, "give it at a terminal, or hand the key over: BAILEY_VAULT_KEY=fd:N")
 	}
 	text, err := openByPassphrase([]byte(data), maxSmall, given)
 	if err != nil {
