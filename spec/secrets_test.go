@@ -145,7 +145,7 @@ func TestSEC01_PlaceholderInValueOut(t *testing.T) {
 			r := y.Sh(t, `echo "$DEMO"; `+bearer(version+" https://allow.test/x"), "--secret", "demo", "--json").OK(t)
 			placeholder, answer, _ := strings.Cut(r.Stdout, "\n")
 			if !regexp.MustCompile(`^ghp_[0-9a-f]{36}$`).MatchString(placeholder) || placeholder == w.value || seen[placeholder] {
-				t.Errorf("the placeholder %q: want one of the value's shape, another than before", placeholder)
+				t.Errorf("B073: the placeholder %q: want one of the value's shape, another than before", placeholder)
 			}
 			seen[placeholder] = true
 			if got := w.got("Authorization"); got != "Bearer "+w.value {
@@ -330,7 +330,18 @@ func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
 				t.Errorf("arrived: %s", r.Stdout)
 			}
 		})
-		t.Run("B013 a redirect to another host", func(t *testing.T) {
+		t.Run("B002, B072 another Host", func(t *testing.T) {
+			before := len(w.lab.Requests())
+			for _, v := range []string{"--http1.1", "--http2"} {
+				if r := y.Sh(t, bearer(v+" -H 'Host: two.test' -o /dev/null -w '%{http_code}' https://allow.test/"), "--secret", "demo"); r.Stdout != "421" {
+					t.Errorf("%s: %s\n%s", v, r.Stdout, r.Stderr)
+				}
+			}
+			if len(w.lab.Requests()) != before {
+				t.Error("a request arrived")
+			}
+		})
+		t.Run("B013, B014 a redirect to another host", func(t *testing.T) {
 			w.lab.Handle("www.allow.test", http.RedirectHandler("https://two.test/", http.StatusTemporaryRedirect))
 			w.set(t, "moved", newValue(), "--host", "www.allow.test", "--var", "DEMO")
 			userPolicy(t, y, "net:\n  allow: [{host: two.test, inspect: true}]\n")
@@ -353,6 +364,9 @@ func TestSEC07_EchoesAreTakenBack(t *testing.T) {
 			r := y.Sh(t, `echo "$DEMO"; `+bearer("-i --compressed "+version+" https://allow.test/echo"), "--secret", "demo").OK(t)
 			if got := w.got("Authorization"); got != "Bearer "+w.value {
 				t.Fatalf("the host did not get the value: %s", r.Stdout)
+			}
+			if r := y.Sh(t, bearer("-X TRACE "+version+" https://allow.test/echo"), "--secret", "demo"); !strings.Contains(r.Stdout, "TRACE is refused") {
+				t.Errorf("B048 TRACE: %s\n%s", r.Stdout, r.Stderr)
 			}
 			placeholder, rest, _ := strings.Cut(r.Stdout, "\n")
 			for _, form := range []string{
@@ -421,7 +435,7 @@ func statOf(t *testing.T, path string) *syscall.Stat_t {
 func inMemory(t *testing.T, pid int, value string) bool {
 	t.Helper()
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return false // it has ended
 	}
 	if err != nil {
@@ -448,7 +462,7 @@ func inMemory(t *testing.T, pid int, value string) bool {
 	return false
 }
 
-// TestSEC06_NoInterfaceGivesAValueBack: the value is searched for in all that
+// TestSEC06_NoInterfaceGivesAValueBack (B053, B054, B056, B057): the value is searched for in all that
 // bailey prints, keeps and runs, where a placeholder is found.
 func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
 	t.Attr("claim", "SEC-06")
@@ -482,7 +496,7 @@ func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
 		for _, pid := range processesOf(y) {
 			for _, file := range []string{"environ", "cmdline"} {
 				if strings.Contains(readProc(t, pid, file), w.value) {
-					t.Errorf("the value is in %s of %s", file, readProc(t, pid, "cmdline"))
+					t.Errorf("B056, B057: the value is in %s of %s", file, readProc(t, pid, "cmdline"))
 				}
 			}
 			if !inMemory(t, pid, w.value) {
@@ -518,7 +532,7 @@ func TestSEC06_NoInterfaceGivesAValueBack(t *testing.T) {
 		y.Run(t, "stop", "held")
 		box.Wait(t, time.Minute)
 		if strings.Contains(printed, w.value) {
-			t.Error("the value was printed")
+			t.Error("B053, B054: the value was printed")
 		}
 		if !strings.Contains(printed, "ghp_") {
 			t.Error("the twin: no placeholder was printed")
