@@ -22,6 +22,7 @@ const (
 	caseDirect = "no proxy"
 	casePlain  = "plain splice proxy"
 	caseBailey = "bailey"
+	caseLent   = "bailey, with a secret"
 	caseMitm   = "mitmproxy"
 	caseSquid  = "squid"
 )
@@ -32,6 +33,7 @@ type contender struct {
 	ns      *os.File       // where its clients are
 	connect netip.AddrPort // a proxy that wants to be asked; zero: the client dials the upstream
 	roots   *x509.CertPool // who signs where TLS is opened; nil: it opens none
+	auth    string         // a header of each request, with its end
 	proxy   *process       // nil: none
 }
 
@@ -62,7 +64,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	}
 	l.contenders = []*contender{{name: caseDirect, ns: l.w.host}}
 	for name, start := range map[string]func(context.Context) (*contender, error){
-		casePlain: l.startPlain, caseBailey: l.startBailey, caseMitm: l.startMitm, caseSquid: l.startSquid,
+		casePlain: l.startPlain, caseBailey: l.startBailey, caseLent: l.startLending, caseMitm: l.startMitm, caseSquid: l.startSquid,
 	} {
 		c, err := start(ctx)
 		if err != nil {

@@ -51,7 +51,7 @@ func play() error {
 	flag.IntVar(&o.n, "n", 8, "rounds: turns of each contender, fewer where the machine is busy")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object")
 	flag.StringVar(&o.bailey, "bailey", "bin/bailey", "the program to measure")
-	flag.StringVar(&o.only, "only", "", "measure one part alone: latency, throughput, requests, stream, decisions, memory")
+	flag.StringVar(&o.only, "only", "", "measure one part alone: latency, throughput, requests, lending, stream, decisions, memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -89,6 +89,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		{"latency", measureLatency},
 		{"throughput", measureThroughput},
 		{"requests", measureRequests},
+		{"lending", measureLending},
 		{"stream", measureStreams},
 		{"loaded", measureLoaded},
 	}

@@ -31,6 +31,12 @@ func (r report) print(out io.Writer) {
 		rows = append(rows, table{x.Name, x.PerSecond, x.CPU})
 	}
 	w.table(fmt.Sprintf("requests a second, TLS opened, %d connections (proxy's CPU, µs each)", keepAlive), rows)
+	if len(r.Lending) > 0 {
+		w.line("\n%-44s %8s %8s", "one request after another, TLS opened, p50, ms", "secret", "none")
+		for _, x := range r.Lending {
+			w.line("%-44s %8.3f %8.3f", x.Name, x.With, x.Without)
+		}
+	}
 	if len(r.Streams) > 0 {
 		w.line("\n%-44s %8s %8s", "first event after the upstream's, ms", "p50", "p99")
 		for _, x := range r.Streams {

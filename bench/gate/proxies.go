@@ -22,6 +22,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/secret"
 )
 
 // nobody is who the proxies run as.
@@ -149,7 +150,29 @@ func opened() (policy.Policy, error) {
 	return p, p.Validate()
 }
 
-func (l *lab) startBailey(ctx context.Context) (*contender, error) {
+func (l *lab) startBailey(ctx context.Context) (*contender, error) { return l.startOpening(ctx, nil) }
+
+// startLending starts one that puts a value on each request, and holds as many
+// secrets as a busy agent may.
+func (l *lab) startLending(ctx context.Context) (*contender, error) {
+	const held = 50
+	host := secret.Rule{Hosts: []secret.Host{{Name: nameOpened, Port: portTLS}}, Place: secret.Place{Kind: secret.Header, Name: "Authorization", Format: "Bearer {}"}}
+	var all []gate.Secret
+	for i := range held {
+		value := fmt.Sprintf("ghp_%036d", i)
+		all = append(all, gate.Secret{
+			ID: secret.ID(fmt.Sprintf("sec_%016x", i)), Name: fmt.Sprintf("s%d", i), Value: []byte(value),
+			Placeholder: secret.NewPlaceholder([]byte(value), 0), Rules: []secret.Rule{host},
+		})
+	}
+	c, err := l.startOpening(ctx, all)
+	if err == nil {
+		c.auth = "Authorization: Bearer " + all[0].Placeholder + "\r\n"
+	}
+	return c, err
+}
+
+func (l *lab) startOpening(ctx context.Context, secrets []gate.Secret) (*contender, error) {
 	p, err := opened()
 	if err != nil {
 		return nil, err
@@ -163,7 +186,7 @@ func (l *lab) startBailey(ctx context.Context) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := l.startRole(ctx, gate.Settings{Sandbox: id, Policy: p, Root: sealed})
+	c, err := l.startRole(ctx, gate.Settings{Sandbox: id, Policy: p, Root: sealed, Secrets: secrets})
 	if err != nil {
 		return nil, err
 	}

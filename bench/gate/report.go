@@ -16,6 +16,7 @@ type report struct {
 	Latency    []latency         `json:"latency"`
 	Throughput []throughput      `json:"throughput"`
 	Requests   []requests        `json:"requests"`
+	Lending    []lending         `json:"lending"`
 	Streams    []latency         `json:"streams"`
 	Decisions  []decisions       `json:"decisions"`
 	Memory     []memory          `json:"memory"`
@@ -49,6 +50,14 @@ type requests struct {
 	Name      string             `json:"name"`
 	PerSecond map[string]float64 `json:"per_second"`
 	CPU       map[string]float64 `json:"cpu_us"` // of the proxy, for each, in microseconds
+}
+
+// lending is what a request takes on a connection that stays, alone, in
+// milliseconds: where a value is put on it and where none is.
+type lending struct {
+	Name    string  `json:"name"`
+	With    float64 `json:"with_p50_ms"`
+	Without float64 `json:"without_p50_ms"`
 }
 
 // decisions is how often a policy can be asked on one core.
@@ -146,6 +155,16 @@ func goals(r report) []goal {
 	for _, row := range r.Requests {
 		if mitm, bailey := row.PerSecond[caseMitm], row.PerSecond[caseBailey]; mitm > 0 && bailey > 0 {
 			out = append(out, goal{"requests a second, " + row.Name + ": bailey / mitmproxy", bailey / mitm, 10, true})
+		}
+	}
+	for _, row := range r.Requests {
+		if us := row.CPU[caseLent]; us > 0 {
+			out = append(out, goal{"requests with a secret a second and core, " + row.Name, 1e6 / us, 5000, true})
+		}
+	}
+	for _, row := range r.Lending {
+		if row.With > 0 && row.Without > 0 {
+			out = append(out, goal{"added by a secret to a request, " + row.Name + ", p50, ms", row.With - row.Without, 0.3, false})
 		}
 	}
 	for _, row := range r.Streams {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,50 @@ const (
 	keepAlive   = 8                      // connections at once, each with one request under way
 	requestTurn = 400 * time.Millisecond // of one contender
 )
+
+// measureLending has one client ask one request after another, where a value is
+// put on each and where none is.
+func measureLending(ctx context.Context, l *lab, r *report) error {
+	const each = 200
+	who := l.among(caseBailey, caseLent)
+	for _, proto := range []string{"http/1.1", "h2"} {
+		times := map[*contender][]float64{}
+		err := l.turns(ctx, series{"lending, " + proto, l.n, 8 * time.Second}, who, func(c *contender, turn int) error {
+			a, err := c.asker(l, proto)
+			if err != nil {
+				return err
+			}
+			defer a.close()
+			for i := range each {
+				begin := time.Now()
+				if err := a.ask(ctx); err != nil {
+					return err
+				}
+				if turn >= 0 && i >= each/10 {
+					times[c] = append(times[c], float64(time.Since(begin).Microseconds())/1000)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		row := lending{Name: proto}
+		for _, c := range who {
+			if len(times[c]) == 0 {
+				continue
+			}
+			p50 := figures.Median(times[c])
+			if c.name == caseLent {
+				row.With = p50
+			} else {
+				row.Without = p50
+			}
+		}
+		r.Lending = append(r.Lending, row)
+	}
+	return nil
+}
 
 // asker makes one request on a connection that is kept.
 type asker interface {
@@ -109,21 +154,22 @@ func (c *contender) asker(l *lab, proto string) (asker, error) {
 		return nil, errors.Join(fmt.Errorf("%q was negotiated, not %q", got, proto), s.Close())
 	}
 	if proto == "h2" {
-		return newSecond(s), nil
+		return newSecond(s, c.auth), nil
 	}
-	return &first{s, bufio.NewReader(s)}, nil
+	return &first{s, bufio.NewReader(s), c.auth}, nil
 }
 
 // first speaks HTTP/1.1, with little work of its own.
 type first struct {
 	conn *tls.Conn
 	r    *bufio.Reader
+	auth string
 }
 
 func (f *first) close() { _ = f.conn.Close() }
 
 func (f *first) ask(context.Context) error {
-	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: "+nameOpened+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: "+nameOpened+"\r\n"+f.auth+"\r\n"); err != nil {
 		return err
 	}
 	resp, err := http.ReadResponse(f.r, nil)
@@ -145,13 +191,15 @@ func finish(resp *http.Response) error {
 type second struct {
 	conn      *tls.Conn
 	transport *http.Transport
+	auth      string // of the header Authorization
 }
 
-func newSecond(s *tls.Conn) *second {
+func newSecond(s *tls.Conn, auth string) *second {
+	_, value, _ := strings.Cut(strings.TrimSpace(auth), ": ")
 	return &second{s, &http.Transport{
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1,
 		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return s, nil },
-	}}
+	}, value}
 }
 
 func (s *second) close() {
@@ -163,6 +211,9 @@ func (s *second) ask(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+nameOpened+"/", nil)
 	if err != nil {
 		return err
+	}
+	if s.auth != "" {
+		req.Header.Set("Authorization", s.auth)
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
