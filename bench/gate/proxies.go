@@ -230,15 +230,20 @@ func (l *lab) role(ctx context.Context, s gate.Settings, lock *airlock.Lock) (*p
 	}
 	theirs, peer := os.NewFile(uintptr(fds[1]), "peer"), os.NewFile(uintptr(fds[0]), "peer")
 	defer theirs.Close()
-	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW}, nil, l.bailey, gate.Argv0)
+	control, controlIn, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, eventsR.Close(), peer.Close())
+	}
+	defer control.Close()
+	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW, control}, nil, l.bailey, gate.Argv0)
+	if err != nil {
+		return nil, errors.Join(err, eventsR.Close(), peer.Close(), controlIn.Close())
 	}
 	go func() { // as `bailey run` does, but for keeping them
 		_, _ = io.Copy(io.Discard, eventsR)
 		_ = eventsR.Close()
 	}()
-	p.hold = append(p.hold, peer)
+	p.hold = append(p.hold, peer, controlIn)
 	return p, errors.Join(
 		json.NewEncoder(settingsW).Encode(s),
 		fdpass.SendListeners(peer, lock.TCP, lock.DNSUDP, lock.DNSTCP),

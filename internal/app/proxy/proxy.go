@@ -39,6 +39,12 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey proxy: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
+	for fd := gate.FDSettings; fd <= gate.FDControl; fd++ {
+		if err := syscall.Fstat(fd, &syscall.Stat_t{}); err != nil { // else whatever is opened next would be taken for it
+			fmt.Fprintf(os.Stderr, "bailey proxy: descriptor %d is not there (%v); bailey starts it\n", fd, err)
+			return bailey.ExitBailey
+		}
+	}
 	// On one processor the Go runtime needs less memory, which an idle sandbox
 	// has no use for. The first connection gets all of them.
 	runtime.GOMAXPROCS(1)
