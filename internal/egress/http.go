@@ -220,7 +220,6 @@ func (e *exchange) judge(r *http.Request) (*http.Request, *refusal) {
 		if ok {
 			f.seen = e.opening // the event is of the connection
 			f.serving(with)
-			f.lending(with)
 			return with, nil
 		}
 		status, f.seen = http.StatusForbidden, seen
@@ -597,7 +596,7 @@ func (e *exchange) blame(r *http.Request, err error) *refusal {
 	d.Reason, d.Detail = policy.ReasonUpstream, l.said(err)
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		d.Reason = policy.ReasonCertificate
-		d.Detail = fmt.Sprintf("%s has shown a certificate that does not prove its name, and nothing was sent to it: %s", e.first, printable(bad.Err.Error()))
+		d.Detail = fmt.Sprintf("%s has shown a certificate that does not prove its name, and nothing was sent to it: %s", e.first, l.said(bad.Err))
 	}
 	e.f.decision = d
 	return &refusal{http.StatusBadGateway, d}

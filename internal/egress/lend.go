@@ -33,6 +33,8 @@ type Loan interface {
 	Answer(res *http.Response) error
 	// Uses are what the request counts as.
 	Uses(status int) []Use
+	// Stale reports whether the secrets were changed since the request was judged.
+	Stale() bool
 	// Cover takes values out of a text about what the host said.
 	Cover(text string) string
 }
@@ -74,13 +76,21 @@ func (e *exchange) lend(r *http.Request) (*http.Request, bool) {
 	if f.p.cfg.Lender == nil {
 		return r, true
 	}
-	loan, err := f.p.cfg.Lender.Lend(r, e.first, f.dest.Port(), e.open != nil)
-	if err != nil {
-		f.refuseUnlent(err)
-		return r, false
+	for {
+		loan, err := f.p.cfg.Lender.Lend(r, e.first, f.dest.Port(), e.open != nil)
+		if err != nil {
+			f.refuseUnlent(err)
+			return r, false
+		}
+		with := r.WithContext(context.WithValue(r.Context(), lentKey{}, &lent{loan: loan, method: r.Method}))
+		f.lending(with)
+		// Recall looks for requests after a change: it has seen this one, or
+		// this one sees the change.
+		if !loan.Stale() {
+			return with, true
+		}
+		f.loans.Delete(with)
 	}
-	l := &lent{loan: loan, method: r.Method}
-	return r.WithContext(context.WithValue(r.Context(), lentKey{}, l)), true
 }
 
 // refuseUnlent leaves the decision about a placeholder that goes nowhere.

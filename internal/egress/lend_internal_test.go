@@ -14,6 +14,7 @@ func (covering) IDs() []string               { return nil }
 func (covering) Apply(*http.Request)         {}
 func (covering) Answer(*http.Response) error { return nil }
 func (covering) Uses(int) []Use              { return nil }
+func (covering) Stale() bool                 { return false }
 func (covering) Cover(text string) string    { return strings.ReplaceAll(text, "value", "PH") }
 
 // B049: an error of net/http quotes what a host said in the place of an answer.

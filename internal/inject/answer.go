@@ -34,17 +34,19 @@ func (l *Loan) Answer(res *http.Response) error {
 		l.set = s
 	}
 	s.scrubFields(res.Header)
+	s.scrubFields(res.Trailer) // of which the names are there already, and are announced
 	res.Status = string(s.values.scrubbed([]byte(res.Status)))
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
 		return l.upgrade(res, s)
-	case res.Body == nil || res.Body == http.NoBody || !hasBody(l.method, res.StatusCode):
+	case res.Body == nil || res.Body == http.NoBody:
 		return nil
 	}
 	codings := codingsOf(res.Header)
-	if len(codings) > 0 {
+	// What has no body has trailers nevertheless, over HTTP/2.
+	if len(codings) > 0 && hasBody(l.method, res.StatusCode) {
 		if !s.of(l.to.Host) {
-			return nil // values are not sent to it, and so do not come from it
+			return nil // no value was sent to it, and so none comes from it
 		}
 		if res.StatusCode == http.StatusPartialContent {
 			return errPart

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/inject"
 	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/secret"
 )
 
 func answer(status int, body string) *http.Response {
@@ -278,6 +279,79 @@ func TestAnswer_CoversTrailers(t *testing.T) {
 	_ = text(t, res)
 	if got := res.Trailer.Get("Grpc-Message"); got != "bad token "+percents(ph) || res.Trailer.Get("Grpc-Status") != "16" {
 		t.Error("B064:", res.Trailer)
+	}
+}
+
+// B064: the names of the fields behind a body are announced before it; and an
+// answer that has no body has such fields nevertheless, over HTTP/2.
+func TestAnswer_CoversTrailersThatAreAnnouncedOrAlone(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for _, status := range []int{200, 204, 304} {
+		res := answer(status, "")
+		res.Header.Set("Content-Type", "application/grpc")
+		named := http.CanonicalHeaderKey(value)
+		res.Trailer = http.Header{named: nil, "Grpc-Message": nil}
+		if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if _, there := res.Trailer[named]; there || len(res.Trailer) != 1 {
+			t.Errorf("%d: announced: %v", status, res.Trailer)
+		}
+		res.Trailer["Grpc-Message"] = []string{"bad token " + value}
+		_ = text(t, res)
+		if got := res.Trailer.Get("Grpc-Message"); got != "bad token "+ph {
+			t.Errorf("%d: %s", status, got)
+		}
+	}
+}
+
+// B044: whoever was sent a value may keep it, and give it out compressed when no
+// rule names it any more.
+func TestAnswer_HostsOfRulesBefore(t *testing.T) {
+	t.Parallel()
+	packed := compressors(t)["gzip"](value)
+	l := lender(t)
+	early := loanFor(t, l, "GET", "inj.test")
+	h := held(t)
+	h[0].Rules = []secret.Rule{{Hosts: []secret.Host{host(t, "else.test")}, Place: h[0].Rules[0].Place}}
+	for range 2 { // they are not forgotten one change later
+		if _, err := l.Adopt(h[:1]); err != nil {
+			t.Fatal(err)
+		}
+		h = nil
+		h = append(h, held(t)[1])
+	}
+	for _, loan := range []*inject.Loan{early, loanFor(t, l, "GET", "inj.test"), loanFor(t, l, "GET", "else.test")} {
+		res := answer(200, packed)
+		res.Header.Set("Content-Encoding", "gzip")
+		if err := loan.Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, res); got != ph {
+			t.Errorf("%q", got)
+		}
+	}
+	out := ask("GET", "/", "Accept-Encoding: gzip")
+	loanFor(t, l, "GET", "inj.test").Apply(out)
+	if got := out.Header.Get("Accept-Encoding"); got != "identity" {
+		t.Errorf("it is asked for %s", got)
+	}
+}
+
+// A change between judging a request and noting it can be seen.
+func TestLoan_Stale(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	loan := loanFor(t, l, "GET", "inj.test")
+	if err := loan.Answer(answer(200, "")); err != nil || loan.Stale() {
+		t.Error("stale at once", err)
+	}
+	if _, err := l.Adopt(held(t)[1:]); err != nil || !loan.Stale() {
+		t.Error("not stale", err)
+	}
+	if none := loanFor(t, &inject.Lender{}, "GET", "inj.test"); none.Stale() {
+		t.Error("none was adopted")
 	}
 }
 

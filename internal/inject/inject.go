@@ -85,10 +85,11 @@ type Lender struct {
 // set is what a Lender holds at a time. It is not changed after it was made.
 type set struct {
 	secrets []Held
-	asked   *matcher // placeholders, in requests
-	names   *matcher // and in names of fields
-	values  *matcher // values of now and before, in answers
-	echoed  *matcher // and in names of fields
+	hosts   []secret.Host // of all rules of now and before: whoever was sent a value may keep it
+	asked   *matcher      // placeholders, in requests
+	names   *matcher      // and in names of fields
+	values  *matcher      // values of now and before, in answers
+	echoed  *matcher      // and in names of fields
 }
 
 // slack is how many leading bytes of a placeholder may go out in a body before
@@ -105,8 +106,9 @@ func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var before []Held
+	var hosts []secret.Host
 	if s := l.now.Load(); s != nil {
-		before = s.secrets
+		before, hosts = s.secrets, s.hosts
 	}
 	held = slices.Clone(held)
 	for i := range held {
@@ -131,7 +133,7 @@ func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
 		gone.follow(old)
 		held = append(held, gone)
 	}
-	l.now.Store(newSet(held))
+	l.now.Store(newSet(held, hosts))
 	return changed, nil
 }
 
@@ -193,12 +195,24 @@ func fitsPlace(p secret.Place, value []byte) bool {
 	return false
 }
 
-// newSet compiles what is looked for.
-func newSet(held []Held) *set {
-	s := &set{secrets: held}
+// newSet compiles what is looked for, from the hosts of rules before too.
+func newSet(held []Held, hosts []secret.Host) *set {
+	s := &set{secrets: held, hosts: slices.Clone(hosts)}
+	known := map[secret.Host]bool{}
+	for _, h := range hosts {
+		known[h] = true
+	}
 	asked, names := forms{slack: slack}, forms{}
 	values, echoed := forms{}, forms{}
 	for i, h := range held {
+		for _, r := range h.Rules {
+			for _, host := range r.Hosts {
+				if !known[host] {
+					known[host] = true
+					s.hosts = append(s.hosts, host)
+				}
+			}
+		}
 		asked.add(i, []byte(h.Placeholder), nil)
 		names.folded(i, []byte(h.Placeholder))
 		for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
@@ -222,12 +236,12 @@ func reveal(s seal.Secret) []byte { return s.Reveal() }
 
 // namesHost reports whether a host is one of a secret's, whatever its port.
 func namesHost(rules []secret.Rule, host string) bool {
-	return slices.ContainsFunc(rules, func(r secret.Rule) bool {
-		return slices.ContainsFunc(r.Hosts, func(h secret.Host) bool { return h.Matches(host, h.Port) })
-	})
+	return slices.ContainsFunc(rules, func(r secret.Rule) bool { return anyNames(r.Hosts, host) })
 }
 
-// of reports whether a host is one of any secret's.
-func (s *set) of(host string) bool {
-	return slices.ContainsFunc(s.secrets, func(h Held) bool { return namesHost(h.Rules, host) })
+func anyNames(hosts []secret.Host, host string) bool {
+	return slices.ContainsFunc(hosts, func(h secret.Host) bool { return h.Matches(host, h.Port) })
 }
+
+// of reports whether a host is, or was, one of any secret's.
+func (s *set) of(host string) bool { return anyNames(s.hosts, host) }

@@ -13,6 +13,7 @@ import (
 type Loan struct {
 	lender *Lender
 	set    *set
+	at     *set // that of the lender when it was judged
 	to     Target
 	method string
 	asked  *http.Request // as it came; its trailers are there behind its body
@@ -22,7 +23,8 @@ type Loan struct {
 // Lend judges the head of a request as it came from the sandbox, changing
 // nothing, and returns what is to be done to it; or a *Refusal.
 func (l *Lender) Lend(r *http.Request, to Target) (*Loan, error) {
-	loan := &Loan{lender: l, set: l.now.Load(), to: to, method: r.Method, asked: r}
+	now := l.now.Load()
+	loan := &Loan{lender: l, set: now, at: now, to: to, method: r.Method, asked: r}
 	if loan.set.empty() {
 		return loan, nil
 	}
@@ -118,6 +120,9 @@ func (l *Loan) refuseBody(word int) *Refusal {
 	}
 	return no
 }
+
+// Stale reports whether other secrets were adopted since the request was judged.
+func (l *Loan) Stale() bool { return l.lender.now.Load() != l.at }
 
 // IDs are the secrets whose values it carries.
 func (l *Loan) IDs() []secret.ID {
