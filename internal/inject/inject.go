@@ -112,7 +112,7 @@ func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
 	}
 	held = slices.Clone(held)
 	for i := range held {
-		if err := held[i].check(); err != nil {
+		if err := held[i].Check(); err != nil {
 			return nil, err
 		}
 		for _, old := range before {
@@ -154,8 +154,8 @@ func sameRule(a, b secret.Rule) bool {
 	return slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Methods, b.Methods) && slices.Equal(a.Paths, b.Paths) && a.Place == b.Place
 }
 
-// check refuses what cannot be lent or kept out of answers.
-func (h *Held) check() error {
+// Check refuses what cannot be lent or kept out of answers.
+func (h *Held) Check() error {
 	bad := func(problem string) error {
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("the secret %s: %s", h.Name, problem), "give its value again: bailey secret rotate "+h.Name)
 	}

@@ -135,25 +135,55 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 
 // unwidened leaves the host of a secret to the rules that let some requests to
 // it through, where there are such: they have its TLS opened too, and whoever
-// wrote them did not want the rest.
+// wrote them did not want the rest. So it is with a wildcard if a name below it
+// has rules that let through less; and where rules say which addresses a host
+// has, the secret's say so too.
 func unwidened(list []Held) []Held {
-	return slices.DeleteFunc(list, func(h Held) bool {
-		return h.lent && slices.ContainsFunc(list, func(o Held) bool {
-			return !o.lent && o.ofRequests() && o.about(h.Rule)
-		})
-	})
+	var out []Held
+	for _, h := range list {
+		if h.lent {
+			out = append(out, h.within(list)...)
+		} else {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// within is what there is to be of the rule for a secret's host beside others.
+func (h Held) within(list []Held) []Held {
+	at := []Held{}
+	for _, o := range list {
+		switch same, below := o.about(h.Rule), h.about(o.Rule); {
+		case o.lent || !same && !below:
+		case o.ofRequests() || !same && o.ofAddresses():
+			return nil
+		case same && o.ofAddresses():
+			narrow := *h.Narrow
+			narrow.Addresses = o.Narrow.Addresses
+			here := h
+			here.Narrow = &narrow
+			at = append(at, here)
+		}
+	}
+	if len(at) > 0 {
+		return at
+	}
+	return []Held{h}
 }
 
 func (h Held) ofRequests() bool {
 	return h.Narrow != nil && len(h.Narrow.Methods)+len(h.Narrow.Paths)+len(h.Narrow.Repositories) > 0
 }
 
-// about reports whether the rule speaks of the host and port of another, which
-// names both.
+func (h Held) ofAddresses() bool { return h.Narrow != nil && len(h.Narrow.Addresses) > 0 }
+
+// about reports whether the rule speaks of all that another does, by host and
+// port.
 func (h Held) about(r policy.Rule) bool {
 	same := h.Host == r.Host && h.Wildcard == r.Wildcard
 	below := h.Wildcard && strings.HasSuffix(r.Host, "."+h.Host)
-	return (same || below) && (h.Port == r.Port || h.Port == 0 && r.Port == 443)
+	return (same || below) && (h.Port == r.Port || h.Port == 0 && r.Port == 443 || r.Port == 0 && h.Port == 443)
 }
 
 // setMode finds the mode that the user alone says, or implies.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/mirror"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
 
@@ -38,6 +39,39 @@ func state(e settings.Effective) string {
 		parts = append(parts, "!"+w.What)
 	}
 	return strings.Join(parts, " ")
+}
+
+// SEC-04: the host of a secret is let through with it, and no more of it than
+// other rules say.
+func TestResolve_SecretsWidenNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ what, user, host, want string }{
+		{"nothing else is said", "", "s.test:443", "allow +s.test:443 inspected"},
+		{"another host", "net: {allow: [{host: u.test, paths: [/a]}]}", "s.test:443", "allow +u.test /a +s.test:443 inspected"},
+		{"all of the host", "net: {allow: [s.test]}", "s.test:443", "allow +s.test +s.test:443 inspected"},
+		{"some paths", "net: {allow: [{host: s.test, paths: [/a]}]}", "s.test:443", "allow +s.test /a"},
+		{"some methods below", "net: {allow: [{host: '*.u.test', methods: [GET]}]}", "s.u.test:443", "allow +*.u.test GET"},
+		{"another port", "net: {allow: [{host: s.test, ports: [8443], paths: [/a]}]}", "s.test:443", "allow +s.test:8443 /a +s.test:443 inspected"},
+		{"a name below the secret's", "net: {allow: [{host: a.s.test, paths: [/a]}]}", "*.s.test:443", "allow +a.s.test /a"},
+		{"all of a name below the secret's", "net: {allow: [a.s.test]}", "*.s.test:443", "allow +a.s.test +*.s.test:443 inspected"},
+		{"some addresses", "net: {allow: [{host: s.test, addresses: [10.0.0.0/8]}]}", "s.test:443", "allow +s.test at 10.0.0.0/8 +s.test:443 at 10.0.0.0/8 inspected"},
+		{"some addresses of all below", "net: {allow: [{host: '*.u.test', addresses: [10.0.0.0/8]}]}", "s.u.test:443", "allow +*.u.test at 10.0.0.0/8 +s.u.test:443 at 10.0.0.0/8 inspected"},
+		{"some addresses of a name below the secret's", "net: {allow: [{host: a.s.test, addresses: [10.0.0.0/8]}]}", "*.s.test:443", "allow +a.s.test at 10.0.0.0/8"},
+		{"it is denied", "net: {deny: [s.test]}", "s.test:443", "allow +s.test:443 inspected -s.test"},
+	} {
+		r, err := policy.ParseRule(c.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Narrow = &policy.Narrow{Inspect: true}
+		s := settings.Sources{Flags: settings.Flags{Secrets: []settings.SecretHost{{Secret: "s", Rule: r}}}}
+		if c.user != "" {
+			s.User = parse(t, c.user)
+		}
+		if e, err := settings.Resolve(s, nowhere()); err != nil || state(e) != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.what, state(e), err, c.want)
+		}
+	}
 }
 
 // EGR-13: what a project's file can do, with trust and without.

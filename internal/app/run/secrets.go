@@ -164,10 +164,8 @@ func inTheClear(env []string) []string {
 // forProxy is what the proxy is told of secrets.
 func forProxy(lent []lentSecret) []gate.Secret {
 	out := make([]gate.Secret, len(lent))
-	for i, s := range lent {
-		out[i] = gate.Reveal(inject.Held{
-			ID: s.ID, Name: s.Name, Placeholder: s.placeholder, Value: s.value, Former: s.former, Rules: s.Rules,
-		})
+	for i := range lent {
+		out[i] = gate.Reveal(lent[i].held())
 	}
 	return out
 }
@@ -196,6 +194,9 @@ func (r *ruling) followSecrets(ctx context.Context) {
 			v = next
 			err = r.renewSecrets(v)
 		}
+		if err != nil {
+			settled = false // it is tried again: a value that was taken back may be lent still
+		}
 		if err != nil && err.Error() != told {
 			r.u.warn("secrets: " + text(err) + "; what held before holds")
 		}
@@ -206,26 +207,18 @@ func (r *ruling) followSecrets(ctx context.Context) {
 	}
 }
 
-// renewSecrets has the proxy hold the secrets as they are now.
+// renewSecrets has the proxy hold the secrets as they are now. What is wrong
+// with one of them holds up none of the others.
 func (r *ruling) renewSecrets(v *vault.Vault) error {
 	lent := slices.Clone(r.u.plan.secrets)
-	var said []string
-	for i := range lent {
-		what, err := lent[i].renew(v)
-		if err != nil {
-			return err
-		}
-		if what != "" {
-			said = append(said, what)
-		}
-	}
+	said, wrong := renewAll(lent, v)
 	if len(said) == 0 {
-		return nil
+		return wrong
 	}
 	all := forProxy(lent)
 	reply, err := r.steer.tell(gate.Message{Secrets: &all})
 	if err != nil {
-		return err
+		return errors.Join(err, wrong)
 	}
 	r.u.plan.secrets = lent
 	cut := ""
@@ -235,7 +228,22 @@ func (r *ruling) renewSecrets(v *vault.Vault) error {
 	line := strings.Join(said, ", ") + cut
 	r.u.out.event(bailey.Event{Type: bailey.EventSecretChanged, Message: line})
 	r.u.out.say("secrets: %s", line)
-	return nil
+	return wrong
+}
+
+// renewAll takes what the vault says now of some secrets, and returns what is
+// new, and what is wrong with those that stay as they were.
+func renewAll(lent []lentSecret, v *vault.Vault) (said []string, wrong error) {
+	for i := range lent {
+		what, err := lent[i].renew(v)
+		if err != nil {
+			wrong = errors.Join(wrong, err)
+		}
+		if what != "" {
+			said = append(said, what)
+		}
+	}
+	return said, wrong
 }
 
 // renew takes what the vault says now of a secret, and says what is new.
@@ -246,8 +254,7 @@ func (s *lentSecret) renew(v *vault.Vault) (string, error) {
 	case gone && s.value.Len() == 0:
 		return "", nil
 	case gone:
-		s.former = append(slices.Clone(s.former), s.value)
-		s.value, s.Rules = seal.Secret{}, nil
+		s.withdraw()
 		return s.Name + " was withdrawn", nil
 	case err != nil:
 		return "", err
@@ -261,5 +268,21 @@ func (s *lentSecret) renew(v *vault.Vault) (string, error) {
 		s.former = s.former[max(0, len(s.former)-mostFormer):]
 	}
 	s.Definition, s.value = d, value
+	if held := s.held(); held.Check() != nil { // it is no more lent as it was than as it is
+		s.withdraw()
+		return s.Name + " was withdrawn, as its value cannot stand in the place of its rule", nil
+	}
 	return what, nil
+}
+
+// withdraw keeps of a secret what has to be kept out of answers.
+func (s *lentSecret) withdraw() {
+	if s.value.Len() > 0 {
+		s.former = append(slices.Clone(s.former), s.value)
+	}
+	s.value, s.Rules = seal.Secret{}, nil
+}
+
+func (s *lentSecret) held() inject.Held {
+	return inject.Held{ID: s.ID, Name: s.Name, Placeholder: s.placeholder, Value: s.value, Former: s.former, Rules: s.Rules}
 }
