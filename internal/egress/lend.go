@@ -22,7 +22,7 @@ type Lender interface {
 }
 
 // Loan is what one request is lent, which may be nothing.
-type Loan interface {
+type Loan interface { //nolint:interfacebloat // it is one request from its head to the last word about it
 	// IDs are the secrets that it carries.
 	IDs() []string
 	// Apply puts values on the request that goes out. Its body may fail with

@@ -197,22 +197,10 @@ func fitsPlace(p secret.Place, value []byte) bool {
 
 // newSet compiles what is looked for, from the hosts of rules before too.
 func newSet(held []Held, hosts []secret.Host) *set {
-	s := &set{secrets: held, hosts: slices.Clone(hosts)}
-	known := map[secret.Host]bool{}
-	for _, h := range hosts {
-		known[h] = true
-	}
+	s := &set{secrets: held, hosts: withHosts(hosts, held)}
 	asked, names := forms{slack: slack}, forms{}
 	values, echoed := forms{}, forms{}
 	for i, h := range held {
-		for _, r := range h.Rules {
-			for _, host := range r.Hosts {
-				if !known[host] {
-					known[host] = true
-					s.hosts = append(s.hosts, host)
-				}
-			}
-		}
 		asked.add(i, []byte(h.Placeholder), nil)
 		names.folded(i, []byte(h.Placeholder))
 		for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
@@ -225,6 +213,26 @@ func newSet(held []Held, hosts []secret.Host) *set {
 	s.asked, s.names = newMatcher(asked.pats), newMatcher(names.pats)
 	s.values, s.echoed = newMatcher(values.pats), newMatcher(echoed.pats)
 	return s
+}
+
+// withHosts adds those of secrets, each once.
+func withHosts(hosts []secret.Host, held []Held) []secret.Host {
+	out := slices.Clone(hosts)
+	known := map[secret.Host]bool{}
+	for _, h := range hosts {
+		known[h] = true
+	}
+	for _, h := range held {
+		for _, r := range h.Rules {
+			for _, host := range r.Hosts {
+				if !known[host] {
+					known[host] = true
+					out = append(out, host)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // empty reports whether there is nothing to be done at all.

@@ -186,6 +186,14 @@ func (h Held) about(r policy.Rule) bool {
 	return (same || below) && (h.Port == r.Port || h.Port == 0 && r.Port == 443 || r.Port == 0 && h.Port == 443)
 }
 
+// opener is the flag by which something is allowed.
+func (n Net) opener() string {
+	if len(n.Presets) == 0 && !slices.ContainsFunc(n.Allow, func(h Held) bool { return !h.lent }) {
+		return "--secret"
+	}
+	return "--allow"
+}
+
 // setMode finds the mode that the user alone says, or implies.
 func (e *Effective) setMode(user, flags Net) error {
 	given, asks := len(flags.Allow)+len(flags.Presets), flags.Ask != nil && flags.Ask.Value
@@ -193,7 +201,7 @@ func (e *Effective) setMode(user, flags Net) error {
 	case flags.Mode != nil:
 		e.Mode = *flags.Mode
 		if e.Mode.Value == bailey.NetNone && given > 0 {
-			return bailey.NewError(bailey.Invalid, "--net none and --allow contradict each other", "leave one of them out")
+			return bailey.NewError(bailey.Invalid, "--net none and "+flags.opener()+" contradict each other", "leave one of them out")
 		}
 		if e.Mode.Value == bailey.NetNone && asks {
 			return bailey.NewError(bailey.Invalid, "--net none and --ask contradict each other", "leave one of them out")

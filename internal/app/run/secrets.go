@@ -268,7 +268,7 @@ func (s *lentSecret) renew(v *vault.Vault) (string, error) {
 		s.former = s.former[max(0, len(s.former)-mostFormer):]
 	}
 	s.Definition, s.value = d, value
-	if held := s.held(); held.Check() != nil { // it is no more lent as it was than as it is
+	if !s.lendable() { // as it was it is not to be lent any more either
 		s.withdraw()
 		return s.Name + " was withdrawn, as its value cannot stand in the place of its rule", nil
 	}
@@ -281,6 +281,12 @@ func (s *lentSecret) withdraw() {
 		s.former = append(slices.Clone(s.former), s.value)
 	}
 	s.value, s.Rules = seal.Secret{}, nil
+}
+
+// lendable reports whether the value can stand where its rules have it.
+func (s *lentSecret) lendable() bool {
+	held := s.held()
+	return held.Check() == nil
 }
 
 func (s *lentSecret) held() inject.Held {
