@@ -771,7 +771,9 @@ func isReset(err error) bool {
 func (l *lab) lookup(network, server, name string, kind uint16) *mdns.Msg {
 	l.t.Helper()
 	m := new(mdns.Msg).SetQuestion(mdns.Fqdn(name), kind)
-	r, _, err := (&mdns.Client{Net: network, Timeout: 10 * time.Second}).ExchangeWithConn(m, &mdns.Conn{Conn: l.dial(network+"4", server)})
+	conn := l.dial(network+"4", server)
+	defer conn.Close() // or those before it would have all the places of the responder
+	r, _, err := (&mdns.Client{Net: network, Timeout: 10 * time.Second}).ExchangeWithConn(m, &mdns.Conn{Conn: conn})
 	if err != nil {
 		l.t.Fatalf("%s %s at %s: %v", network, name, server, err)
 	}

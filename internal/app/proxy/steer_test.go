@@ -43,7 +43,7 @@ func TestSteer_BadMessagesChangeNothing(t *testing.T) {
 		`{"generation":9,"policy":{"mode":"allow"}}`:               "no allow rule",
 		`{"generation":9,"policy":{"mode":"allow","allow":["*"]}}`: "read message",
 		`{"generation":9}`: "says 0 things",
-		`{"generation":9,"policy":{"mode":"open"},"answer":{"host":"a.test"}}`: "both",
+		`{"generation":9,"policy":{"mode":"open"},"answer":{"host":"a.test"}}`: "says 2 things",
 		`{"generation":0,"policy":{"mode":"open"}}`:                            "is not after",
 	} {
 		if r := tell(line); !strings.Contains(r.Error, want) {
