@@ -95,6 +95,9 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 	if !validVariable(variable) {
 		return bad(fmt.Sprintf("%q is not a variable's name", variable), "use --secret NAME=VAR")
 	}
+	if strings.HasPrefix(variable, "BAILEY_") {
+		return bad(variable+" is bailey's own variable", "use --secret NAME=VAR with another")
+	}
 	for _, o := range others {
 		if o.variable == variable || o.ID == d.ID {
 			return bad(fmt.Sprintf("--secret %s is the same secret or has the same variable %s", o.Name, o.variable), "each has one variable of its own: --secret NAME=VAR")
