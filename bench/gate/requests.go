@@ -26,45 +26,45 @@ const (
 // measureLending has one client ask one request after another, where a value is
 // put on each and where none is.
 func measureLending(ctx context.Context, l *lab, r *report) error {
-	const each = 200
-	who := l.among(caseBailey, caseLent)
 	for _, proto := range []string{"http/1.1", "h2"} {
-		times := map[*contender][]float64{}
-		err := l.turns(ctx, series{"lending, " + proto, l.n, 8 * time.Second}, who, func(c *contender, turn int) error {
-			a, err := c.asker(l, proto)
-			if err != nil {
-				return err
+		times := map[string][]float64{}
+		err := l.turns(ctx, series{"lending, " + proto, l.n, 8 * time.Second}, l.among(caseBailey, caseLent), func(c *contender, turn int) error {
+			ms, err := c.oneByOne(ctx, l, proto)
+			if turn >= 0 {
+				times[c.name] = append(times[c.name], ms...)
 			}
-			defer a.close()
-			for i := range each {
-				begin := time.Now()
-				if err := a.ask(ctx); err != nil {
-					return err
-				}
-				if turn >= 0 && i >= each/10 {
-					times[c] = append(times[c], float64(time.Since(begin).Microseconds())/1000)
-				}
-			}
-			return nil
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		row := lending{Name: proto}
-		for _, c := range who {
-			if len(times[c]) == 0 {
-				continue
-			}
-			p50 := figures.Median(times[c])
-			if c.name == caseLent {
-				row.With = p50
-			} else {
-				row.Without = p50
-			}
+		if len(times[caseLent]) > 0 && len(times[caseBailey]) > 0 {
+			r.Lending = append(r.Lending, lending{proto, figures.Median(times[caseLent]), figures.Median(times[caseBailey])})
 		}
-		r.Lending = append(r.Lending, row)
 	}
 	return nil
+}
+
+// oneByOne returns how long requests take on one connection, in milliseconds,
+// once it is warm.
+func (c *contender) oneByOne(ctx context.Context, l *lab, proto string) ([]float64, error) {
+	const warm, each = 20, 200
+	a, err := c.asker(l, proto)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	var out []float64
+	for i := range each {
+		begin := time.Now()
+		if err := a.ask(ctx); err != nil {
+			return out, err
+		}
+		if i >= warm {
+			out = append(out, float64(time.Since(begin).Microseconds())/1000)
+		}
+	}
+	return out, nil
 }
 
 // asker makes one request on a connection that is kept.
