@@ -37,7 +37,8 @@ var inside = [...]string{"github.com/google/nftables", "github.com/vishvananda/n
 
 // beside are those that a proxy does not need: it has little memory of its own.
 var beside = [...]string{ //nolint:gochecknoglobals // read once, before main
-	"debug/dwarf", "github.com/alecthomas/kong", "github.com/bailey-dev/bailey/internal/mirror", "github.com/bailey-dev/bailey/internal/netlog",
+	"debug/dwarf", "filippo.io/age", "github.com/alecthomas/kong", "github.com/bailey-dev/bailey/internal/mirror", "github.com/bailey-dev/bailey/internal/netlog",
+	"github.com/bailey-dev/bailey/internal/rootfs", "github.com/bailey-dev/bailey/internal/settings", "github.com/klauspost/compress/internal/snapref",
 	"github.com/godbus/dbus/", "github.com/google/nftables", "github.com/vishvananda/netlink", "go.yaml.in/yaml/",
 }
 
@@ -72,6 +73,9 @@ func init() {
 	case firstPath:
 		skip(inside[:])
 	case proxy:
+		// On one processor the runtime needs less memory, which an idle proxy has
+		// no use for; at its first connection it takes all of them.
+		runtime.GOMAXPROCS(1)
 		skip(beside[:])
 	}
 }

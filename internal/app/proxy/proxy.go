@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -30,8 +29,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 )
 
-// Main is the process: it serves until the peer socket ends or SIGTERM or
-// SIGINT comes, then resets what is open, writes its events and returns the
+// Main is the process: it serves until the peer socket ends, then resets what is open, writes its events and returns the
 // exit code: 0 for that end, bailey.ExitBailey if it could not serve. The
 // reason is the last event and is said on standard error too.
 func Main(args []string) int {
@@ -45,17 +43,12 @@ func Main(args []string) int {
 			return bailey.ExitBailey
 		}
 	}
-	// On one processor the Go runtime needs less memory, which an idle sandbox
-	// has no use for. The first connection gets all of them.
-	runtime.GOMAXPROCS(1)
 	// net/http tells the standard logger what a host sends that nobody asked for:
 	// a stranger's words, as many as it likes, on the caller's terminal.
 	log.SetOutput(io.Discard)
-	//nolint:forbidigo // a process begins here
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	now := time.Now // the clock of the process
-	err := serve(ctx, now, files{
+	//nolint:forbidigo // a process begins here
+	err := serve(context.Background(), now, files{
 		settings: polled(gate.FDSettings, "settings"),
 		peer:     polled(gate.FDPeer, "peer"),
 		events:   os.NewFile(gate.FDEvents, "events"),
@@ -186,7 +179,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
-	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // see Main
+	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // package early has left it one
 	cfg := egress.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
 		Explicit: []uint16{gate.ProxyPort, gate.SOCKSPort},
@@ -205,7 +198,11 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })
 	group.Go(func() error { return way.Run(ctx, l.tcp) })
 	go func() {
-		_, _ = io.Copy(io.Discard, fds.peer) // nothing more is said on it; its end is what counts
+		for one := make([]byte, 1); ; { // nothing more is said on it; its end is what counts
+			if _, err := fds.peer.Read(one); err != nil {
+				break
+			}
+		}
 		cancel()
 	}()
 	steer := &steering{way: way, lends: s.lends, out: fds.control}
