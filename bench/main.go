@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // options are the flags.
@@ -276,9 +278,10 @@ func (l *lab) beside(ctx context.Context, missing map[string]string) []contender
 
 // rounds runs each contender once to warm up and then n times, taking turns in
 // random order, and keeps the times. One that fails is left out from then on.
-// warm reads the programs of all contenders, so that none is measured with
+// warm has the kernel read the programs of all contenders, so that none is measured with
 // parts of its own on disk: machines with little memory, and those whose host
 // takes back what was not used for some seconds, drop them between two turns.
+// The processors' caches are left alone.
 func (l *lab) warm(contenders []contender) {
 	paths := []string{l.bailey, l.runsc}
 	for _, c := range contenders {
@@ -289,8 +292,13 @@ func (l *lab) warm(contenders []contender) {
 	}
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
-		if p, err := exec.LookPath(p); err == nil {
-			_, _ = os.ReadFile(p) // for its effect alone
+		p, err := exec.LookPath(p)
+		if err != nil {
+			continue
+		}
+		if f, err := os.Open(p); err == nil {
+			_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_WILLNEED) // a hint
+			_ = f.Close()
 		}
 	}
 }

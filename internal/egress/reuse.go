@@ -73,6 +73,9 @@ func (c *upConn) set(reads bool) {
 
 // await waits for a Read or for Close. If neither comes it closes.
 func (c *upConn) await() {
+	if c.settled() { // most often
+		return
+	}
 	timer := time.AfterFunc(quietTime, func() { _ = c.Close() })
 	defer timer.Stop()
 	c.mu.Lock()
@@ -80,6 +83,12 @@ func (c *upConn) await() {
 	for !c.reads && !c.closed {
 		c.change.Wait()
 	}
+}
+
+func (c *upConn) settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads || c.closed
 }
 
 // Close closes the connection.
