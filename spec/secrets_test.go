@@ -163,6 +163,18 @@ func TestSEC01_PlaceholderInValueOut(t *testing.T) {
 		if !strings.HasPrefix(r.Stdout, "ghp_") {
 			t.Errorf("--secret demo=TOKEN: %q", r.Stdout)
 		}
+		for _, taken := range []string{"PATH", "LD_PRELOAD", "https_proxy", "BAILEY_SANDBOX"} {
+			if r := y.Sh(t, "true", "--secret", "demo="+taken).Exit(t, 125); !strings.Contains(r.Stderr, taken+" says how programs run") {
+				t.Errorf("a placeholder in %s: %s", taken, r.Stderr)
+			}
+		}
+		if r := y.Run(t, "run", "--secret", "--", "true").Exit(t, 125); !strings.Contains(r.Stderr, "--secret=NAME[=VAR]") {
+			t.Errorf("--secret without a name: %s", r.Stderr)
+		}
+		r = y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "BAILEY_NET=none") }, "run", "--secret", "demo", "--", "sh", "-c", bearer("https://allow.test/x")).OK(t)
+		if !strings.Contains(r.Stdout, "GET /x by") {
+			t.Errorf("a mode of the environment, which a secret's hosts beat: %s\n%s", r.Stdout, r.Stderr)
+		}
 		t.Run("a host that does not prove its name", func(t *testing.T) {
 			before, _ := w.arrived(w.value)
 			w.lab.Name("false.test", netlab.Allowed)

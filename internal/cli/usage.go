@@ -95,11 +95,15 @@ func valueError(text string) error {
 	if !ok {
 		return nil
 	}
+	wanted := "VALUE"
+	if flag == "--secret" { // nobody is to write one there
+		wanted = "NAME[=VAR]"
+	}
 	if value, _, _ := strings.Cut(got, `"`); strings.HasPrefix(value, "-") && value != "--" {
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %s is no value for it", flag, value),
-			"write "+flag+"=VALUE; a value that begins with a hyphen needs the equals sign")
+			"write "+flag+"="+wanted+"; a value that begins with a hyphen needs the equals sign")
 	}
-	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"=VALUE")
+	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"="+wanted)
 }
 
 // strayError is about a word too many of a command about secrets. It is not

@@ -374,7 +374,7 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 		return nil, flagError("--net", err)
 	case !f.Weak:
 		return &Setting[bailey.NetMode]{mode, "--net"}, nil
-	case len(f.Allow)+len(f.Presets)+len(f.Services) > 0: // who names hosts now means those, and no more
+	case len(f.Allow)+len(f.Presets)+len(f.Services)+len(f.Secrets) > 0: // who names hosts now means those, and no more
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, nil
 	case f.Ask:
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, nil

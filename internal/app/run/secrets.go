@@ -95,8 +95,8 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 	if !validVariable(variable) {
 		return bad(fmt.Sprintf("%q is not a variable's name", variable), "use --secret NAME=VAR")
 	}
-	if strings.HasPrefix(variable, "BAILEY_") {
-		return bad(variable+" is bailey's own variable", "use --secret NAME=VAR with another")
+	if isTaken(variable) {
+		return bad(variable+" says how programs run, or is bailey's own variable", "use --secret NAME=VAR with another")
 	}
 	for _, o := range others {
 		if o.variable == variable || o.ID == d.ID {
@@ -104,6 +104,14 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 		}
 	}
 	return nil
+}
+
+// isTaken reports whether a placeholder in a variable would change how programs
+// run and find things, or what bailey says by it.
+func isTaken(variable string) bool {
+	upper := strings.ToUpper(variable)
+	return strings.HasPrefix(upper, "BAILEY_") || strings.HasPrefix(upper, "LD_") || upper == noProxy || slices.Contains(proxyVariables(), upper) ||
+		slices.Contains([]string{"PATH", "HOME", "PWD", "SHELL", "USER", "LOGNAME", "TMPDIR", "TERM", "LANG", "TZ", "IFS", "ENV", "BASH_ENV"}, upper)
 }
 
 // hostsOf are the hosts of a secret, TLS to which has to be opened.
