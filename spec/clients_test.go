@@ -68,7 +68,7 @@ func clients() []client {
 		},
 		{
 			name: "go",
-			// What sum.golang.org cannot know is not asked for there.
+			// What no database of checksums can know is not asked for in one.
 			script: `printf 'module w\n\ngo 1.20\n\nrequire tiny.test/m v` + origin.Version + `\n' > go.mod &&
 				GOPROXY="https://$HOST" GONOSUMDB=tiny.test GOFLAGS=-mod=mod GOMODCACHE=$PWD/cache go mod download -json tiny.test/m &&
 				grep -rh '` + clientText + `' cache`,

@@ -201,8 +201,14 @@ func stranger(t *testing.T, lab *netlab.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln := lab.Listen(netip.AddrPortFrom(netlab.Allowed, 9443).String())
-	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: other.ServerConfig("http/1.1"), ReadHeaderTimeout: time.Minute}
+	serveTLS(t, lab, 9443, other, http.NotFoundHandler())
+}
+
+// serveTLS serves TLS at a port of allowed, with certificates of an authority.
+func serveTLS(t *testing.T, lab *netlab.Lab, port uint16, by *ca.CA, h http.Handler) {
+	t.Helper()
+	ln := lab.Listen(netip.AddrPortFrom(netlab.Allowed, port).String())
+	srv := &http.Server{Handler: h, TLSConfig: by.ServerConfig("http/1.1"), ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.ServeTLS(ln, "", "") }()
 	t.Cleanup(func() { _ = srv.Close() })
 }
@@ -336,11 +342,25 @@ func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
 				t.Errorf("a value did not arrive in its place (%d bytes)", len(want))
 			}
 		}
-		t.Run("B005 another port of the host", func(t *testing.T) {
-			r := y.Sh(t, bearer("https://allow.test:8443/"), "--secret", "demo", "--allow", "allow.test:8443")
-			if n, wrongly := w.arrived(w.value); n+wrongly > 0 {
-				t.Errorf("arrived: %s", r.Stdout)
+		t.Run("a value that cannot stand in its place", func(t *testing.T) {
+			w.set(t, "unfit", "two words; and more", "--host", "allow.test", "--cookie", "c")
+			if r := y.Sh(t, "true", "--secret", "unfit").Exit(t, 125); !strings.Contains(r.Stderr, "unfit: its value holds characters that cannot stand in its place") {
+				t.Error(r.Stderr)
 			}
+			y.Sh(t, "true", "--secret", "cookie").OK(t) // the twin
+		})
+		t.Run("B005 another port of the host", func(t *testing.T) {
+			serveTLS(t, w.lab, 8443, w.lab.CA(), http.HandlerFunc(w.answer))
+			userPolicy(t, y, "net:\n  allow: [{host: allow.test, ports: [8443], inspect: true}]\n")
+			before, _ := w.arrived(w.value)
+			r := y.Sh(t, bearer("https://allow.test:8443/n")+"; curl -sS https://allow.test:8443/twin", "--secret", "demo")
+			if !strings.Contains(r.Stdout, "secret-wrong-host") || !strings.Contains(r.Stdout, "GET /twin by") || strings.Contains(r.Stdout, "/n by") {
+				t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+			}
+			if n, wrongly := w.arrived(w.value); n != before || wrongly > 0 {
+				t.Error("the value arrived")
+			}
+			userPolicy(t, y, "")
 		})
 		t.Run("B002, B072 another Host", func(t *testing.T) {
 			before := len(w.lab.Requests())
@@ -412,17 +432,36 @@ func TestSEC01_LifeOfASecret(t *testing.T) {
 			`while :; do curl -sS -o /dev/null -H "Authorization: Bearer $DEMO" https://allow.test/x; sleep 0.1; done & while :; do curl -sS -N -H "Authorization: Bearer $DEMO" https://allow.test/slow && echo whole; echo again; sleep 0.3; done`)
 		defer func() { y.Run(t, "stop", "life") }()
 		box.Await(t, "tick 3")
-		next := newValue()
-		w.secret(t, next, "rotate", "demo").OK(t)
-		yard.Eventually(t, 3*time.Second, func() bool { return w.got("Authorization") == "Bearer "+next }, func() string { return "the new value does not arrive" })
-		yard.Eventually(t, 3*time.Second, func() bool { out, _ := box.Output(); return strings.Contains(out, "again") }, func() string {
-			return "an answer that was under way with the old value goes on"
-		})
+		// Two ways of a change are timed from the end of the command that makes it.
+		soon := func(what string, change func(), holds func() bool) {
+			inTime(t, func() time.Duration {
+				change()
+				since := time.Now()
+				yard.Eventually(t, yard.Timeout, holds, func() string { return what })
+				return time.Since(since)
+			})
+		}
+		value, cuts := w.value, 0
+		soon("the new value does not arrive", func() {
+			value = newValue()
+			w.secret(t, value, "rotate", "demo").OK(t)
+		}, func() bool { return w.got("Authorization") == "Bearer "+value })
+		soon("an answer that is under way with the old value goes on", func() {
+			out, _ := box.Output()
+			ticks := strings.Count(out, "tick 3\n")
+			yard.Eventually(t, yard.Timeout, func() bool { out, _ = box.Output(); return strings.Count(out, "tick 3\n") > ticks }, func() string { return "no answer is under way" })
+			cuts = strings.Count(out, "again")
+			w.secret(t, newValue(), "rotate", "demo").OK(t)
+		}, func() bool { out, _ := box.Output(); return strings.Count(out, "again") > cuts })
 		w.secret(t, "", "rm", "demo").OK(t)
-		yard.Eventually(t, 3*time.Second, func() bool {
+		since := time.Now()
+		yard.Eventually(t, yard.Timeout, func() bool {
 			_, stderr := box.Output()
 			return strings.Contains(stderr, "secret-withdrawn")
 		}, func() string { return "a secret that is gone is still lent" })
+		if took := time.Since(since); took > 2*within { // it cannot be taken back twice: see inTime
+			t.Errorf("a removal took %v", took)
+		}
 		before := len(w.lab.Requests())
 		time.Sleep(500 * time.Millisecond) // in which nothing may arrive
 		for _, q := range w.lab.Requests()[before:] {

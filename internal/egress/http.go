@@ -425,7 +425,7 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
 	maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool {
-		return namesHost(name) || e.byRequest.Load() && isOverride(name) // some servers let these change what was judged
+		return namesHost(name) || e.byRequest.Load() && policy.IsOverride(name) // some servers let these change what was judged
 	})
 	for _, name := range []string{"Trailer", "Http2-Settings", "Host"} {
 		pr.Out.Header.Del(name)
@@ -472,36 +472,11 @@ func setTarget(out *url.URL, in *http.Request) {
 	out.Opaque = path
 }
 
-// asVariable is how a server sees the name of a field that hands fields on as
-// variables (RFC 3875 §4.1.18), but for case: some put a line below in the place
-// of whatever is neither letter nor digit.
-func asVariable(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			return c
-		}
-		return '-'
-	}, name)
-}
-
 // namesHost reports whether a field is one by which proxies tell servers the
 // host that was asked for.
 func namesHost(name string) bool {
-	switch asVariable(name) {
+	switch policy.AsVariable(name) {
 	case "forwarded", "x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override":
-		return true
-	}
-	return false
-}
-
-// isOverride reports whether a field asks to take the request for another one.
-func isOverride(name string) bool {
-	switch asVariable(name) {
-	case "x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method",
-		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix":
 		return true
 	}
 	return false

@@ -7,13 +7,12 @@ import (
 )
 
 // Secret is a secret on its way to the proxy, through a pipe or a socket pair
-// and nothing else: Value and Former are in the clear.
+// and nothing else: Value is in the clear.
 type Secret struct {
 	ID          secret.ID     `json:"id"`
 	Name        string        `json:"name"`
 	Placeholder string        `json:"placeholder"`
 	Value       []byte        `json:"value"` // empty: it was withdrawn
-	Former      [][]byte      `json:"former,omitempty"`
 	Rules       []secret.Rule `json:"rules"`
 }
 
@@ -25,18 +24,10 @@ func (s Secret) GoString() string { return s.String() }
 
 // Reveal puts a secret in the form for the way.
 func Reveal(h inject.Held) Secret {
-	out := Secret{ID: h.ID, Name: h.Name, Placeholder: h.Placeholder, Value: h.Value.Reveal(), Rules: h.Rules}
-	for _, f := range h.Former {
-		out.Former = append(out.Former, f.Reveal())
-	}
-	return out
+	return Secret{ID: h.ID, Name: h.Name, Placeholder: h.Placeholder, Value: h.Value.Reveal(), Rules: h.Rules}
 }
 
 // Held returns the secret as it is held, which takes its bytes over.
 func (s Secret) Held() inject.Held {
-	h := inject.Held{ID: s.ID, Name: s.Name, Placeholder: s.Placeholder, Value: seal.NewSecret(s.Value), Rules: s.Rules}
-	for _, f := range s.Former {
-		h.Former = append(h.Former, seal.NewSecret(f))
-	}
-	return h
+	return inject.Held{ID: s.ID, Name: s.Name, Placeholder: s.Placeholder, Value: seal.NewSecret(s.Value), Rules: s.Rules}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/secret"
 )
 
@@ -30,7 +31,7 @@ func (l *Loan) Apply(out *http.Request) {
 	if len(l.puts) > 0 {
 		out.Header.Del("Range")
 		out.Header.Del("If-Range")
-		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return IsOverride(name) })
+		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return policy.IsOverride(name) })
 	}
 	for i := range l.puts {
 		l.put(out, &l.puts[i])
@@ -63,7 +64,7 @@ func plainAnswers(h http.Header) {
 func (l *Loan) put(out *http.Request, p *put) {
 	value := string(reveal(l.set.secrets[p.word].Value))
 	set := func(v string) {
-		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return asVariable(name) == asVariable(p.field) })
+		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return policy.AsVariable(name) == policy.AsVariable(p.field) })
 		out.Header[p.field] = []string{v}
 	}
 	switch p.place.Kind {
@@ -105,30 +106,6 @@ func isFramed(h http.Header) bool {
 		if rest, ok := strings.CutPrefix(kind, k); ok && (rest == "" && k != "application/connect" || rest != "" && (rest[0] == '+' || rest[0] == ';')) {
 			return true
 		}
-	}
-	return false
-}
-
-// asVariable is how a server sees the name of a field that hands fields on as
-// variables (RFC 3875 §4.1.18), but for case.
-func asVariable(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-			return c
-		}
-		return '-'
-	}, name)
-}
-
-// IsOverride reports whether a field asks to take the request for another one.
-func IsOverride(name string) bool {
-	switch asVariable(name) {
-	case "x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method",
-		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix":
-		return true
 	}
 	return false
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
 )
@@ -53,11 +54,11 @@ type Refusal struct { //nolint:errname // it is a value first
 
 // The reasons of refusals.
 const (
-	ReasonWrongHost  = "secret-wrong-host"  // no rule of the secret names the host and port
-	ReasonPlain      = "secret-plain-http"  // no value goes out over plain HTTP
-	ReasonMisplaced  = "secret-misplaced"   // the right host, another place than the rule's
-	ReasonNotCovered = "secret-not-covered" // the right host, a method or path that the rule leaves out
-	ReasonWithdrawn  = "secret-withdrawn"   // it was revoked or withdrawn while the sandbox ran
+	ReasonWrongHost  = policy.ReasonSecretWrongHost
+	ReasonPlain      = policy.ReasonSecretPlain
+	ReasonMisplaced  = policy.ReasonSecretMisplaced
+	ReasonNotCovered = policy.ReasonSecretNotCovered
+	ReasonWithdrawn  = policy.ReasonSecretWithdrawn
 )
 
 // Error is the sentence.

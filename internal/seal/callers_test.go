@@ -19,7 +19,7 @@ import (
 var revealers = []string{
 	"internal/app/run/secrets.go:forProxy: 1",   // values and rules, for the pipe to the proxy
 	"internal/app/run/secrets.go:lendFrom: 1",   // a value, to make a placeholder of its shape
-	"internal/gate/secret.go:Reveal: 2",         // values, for the pipe to the proxy
+	"internal/gate/secret.go:Reveal: 1",         // values, for the pipe to the proxy
 	"internal/inject/inject.go:reveal: 1",       // values, to be looked for and to be put on requests
 	"internal/vault/age.go:Recipients.parse: 1", // a passphrase, for age
 	"internal/vault/age.go:openByPassphrase: 1", // a passphrase, for age

@@ -24,13 +24,9 @@ import (
 type lentSecret struct {
 	secret.Definition
 	value       seal.Secret
-	former      []seal.Secret
 	placeholder string
 	variable    string
 }
-
-// mostFormer is how many values before rotations are kept out of answers.
-const mostFormer = 16
 
 // lending is what a run is lent. The vault stays open, since what opened it may
 // not be there a second time; it is nil where there are no secrets.
@@ -78,7 +74,11 @@ func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
 		if err := lendable(d, variable, out); err != nil {
 			return nil, err
 		}
-		out = append(out, lentSecret{Definition: d, value: value, placeholder: secret.NewPlaceholder(value.Reveal(), d.Keep), variable: variable})
+		s := lentSecret{Definition: d, value: value, placeholder: secret.NewPlaceholder(value.Reveal(), d.Keep), variable: variable}
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
 		r.lent = append(r.lent, hostsOf(d)...)
 	}
 	return out, nil
@@ -92,8 +92,8 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 	if d.Gateway {
 		return bad("it is for the model gateway alone", "bailey secret set makes one for a host")
 	}
-	if !validVariable(variable) {
-		return bad(fmt.Sprintf("%q is not a variable's name", variable), "use --secret NAME=VAR")
+	if err := secret.CheckVariable(variable); err != nil {
+		return bad(err.Error(), "use --secret NAME=VAR")
 	}
 	if isTaken(variable) {
 		return bad(variable+" says how programs run, or is bailey's own variable", "use --secret NAME=VAR with another")
@@ -125,10 +125,6 @@ func hostsOf(d secret.Definition) []settings.SecretHost {
 		}
 	}
 	return out
-}
-
-func validVariable(s string) bool {
-	return s != "" && (s[0] < '0' || s[0] > '9') && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
 // secretEnv is what the command gets of its secrets.
@@ -275,31 +271,24 @@ func (s *lentSecret) renew(v *vault.Vault) (string, error) {
 	what := s.Name + " has other rules"
 	if !value.Equal(s.value) {
 		what = s.Name + " has a new value"
-		s.former = append(slices.Clone(s.former), s.value)
-		s.former = s.former[max(0, len(s.former)-mostFormer):]
 	}
 	s.Definition, s.value = d, value
-	if !s.lendable() { // as it was it is not to be lent any more either
+	if fits := s.check() == nil; !fits { // as it was it is not to be lent any more either
 		s.withdraw()
 		return s.Name + " was withdrawn, as its value cannot stand in the place of its rule", nil
 	}
 	return what, nil
 }
 
-// withdraw keeps of a secret what has to be kept out of answers.
-func (s *lentSecret) withdraw() {
-	if s.value.Len() > 0 {
-		s.former = append(slices.Clone(s.former), s.value)
-	}
-	s.value, s.Rules = seal.Secret{}, nil
-}
+// withdraw takes the value back. The proxy keeps what it lent out of answers.
+func (s *lentSecret) withdraw() { s.value, s.Rules = seal.Secret{}, nil }
 
-// lendable reports whether the value can stand where its rules have it.
-func (s *lentSecret) lendable() bool {
+// check refuses a value that cannot stand where its rules have it.
+func (s *lentSecret) check() error {
 	held := s.held()
-	return held.Check() == nil
+	return held.Check()
 }
 
 func (s *lentSecret) held() inject.Held {
-	return inject.Held{ID: s.ID, Name: s.Name, Placeholder: s.placeholder, Value: s.value, Former: s.former, Rules: s.Rules}
+	return inject.Held{ID: s.ID, Name: s.Name, Placeholder: s.placeholder, Value: s.value, Rules: s.Rules}
 }
