@@ -288,8 +288,9 @@ func (f *flow) refuse(reason, detail string) {
 	f.decision = bailey.Decision{Verdict: bailey.Deny, Rule: f.decision.Rule, Reason: reason, Detail: detail}
 }
 
-// finish closes the sandbox's side and records; it runs on every path, and it
-// is the edge that a panic does not get past.
+// finish records and closes the sandbox's side; it runs on every path, and it
+// is the edge that a panic does not get past. Who sees the connection end and
+// makes another finds this one on record before that.
 func (f *flow) finish() {
 	if v := recover(); v != nil {
 		f.refuse(policy.ReasonBadRequest, "bug: the connection made the proxy panic")
@@ -300,15 +301,15 @@ func (f *flow) finish() {
 		ev.Message = fmt.Sprintf("bug: a connection made the proxy panic: %s", printable(fmt.Sprint(v)))
 		f.p.cfg.Recorder.Record(ev)
 	}
-	if f.kept {
-		_ = f.down.Close()
-	} else {
-		reset(f.down)
-	}
 	f.conclude()
 	f.endCut()
 	if !f.told || f.decision.Verdict == bailey.Allow {
 		f.record()
+	}
+	if f.kept {
+		_ = f.down.Close()
+	} else {
+		reset(f.down)
 	}
 }
 
