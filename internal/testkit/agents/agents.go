@@ -24,6 +24,10 @@ func Pinned() []string {
 		"@anthropic-ai/claude-code@2.1.332",
 		"@openai/codex@0.171.0",
 		"opencode-ai@1.18.33",
+		"@google/gemini-cli@0.61.0",
+		"@earendil-works/pi-coding-agent@1.6.0",
+		"@qwen-code/qwen-code@0.24.4",
+		"@github/copilot@1.0.102",
 	}
 }
 

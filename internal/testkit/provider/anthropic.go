@@ -45,7 +45,8 @@ func (anthropic) parse(body []byte) (ask, error) {
 		Model  string `json:"model"`
 		Stream bool   `json:"stream"`
 		Tools  []struct {
-			Name string `json:"name"`
+			Name        string `json:"name"`
+			InputSchema schema `json:"input_schema"`
 		} `json:"tools"`
 		Messages []struct {
 			Content json.RawMessage `json:"content"`
@@ -56,7 +57,7 @@ func (anthropic) parse(body []byte) (ask, error) {
 	}
 	a := ask{Model: req.Model, Stream: req.Stream, Results: map[string]Result{}}
 	for _, t := range req.Tools {
-		a.Tools = append(a.Tools, tool{Name: t.Name})
+		a.Tools = append(a.Tools, tool{Name: t.Name, Params: t.InputSchema.names()})
 	}
 	for _, m := range req.Messages {
 		if err := anthropicResults(m.Content, a.Results); err != nil {
@@ -87,33 +88,50 @@ func anthropicResults(content json.RawMessage, to map[string]Result) error {
 	return nil
 }
 
-func (anthropic) send(w *stream, a ask, calls []toolCall, text string) error {
-	usage := map[string]any{
-		"input_tokens": 11, "output_tokens": 7,
-		"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+func (u Usage) anthropic() map[string]any {
+	if u.Missing {
+		return nil
 	}
+	m := map[string]any{
+		"input_tokens": u.Input, "output_tokens": u.Output,
+		"cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
+	}
+	if u.Reasoning != 0 {
+		m["output_tokens_details"] = map[string]any{"thinking_tokens": u.Reasoning}
+	}
+	return m
+}
+
+// with adds a member to an object, unless there is nothing to say.
+func with(m map[string]any, name string, usage map[string]any) map[string]any {
+	if usage != nil {
+		m[name] = usage
+	}
+	return m
+}
+
+func (anthropic) send(w *stream, a ask, t spoken) error {
 	stop := "end_turn"
-	if len(calls) > 0 {
+	if len(t.calls) > 0 {
 		stop = "tool_use"
 	}
 	message := map[string]any{
 		"id": "msg_scripted", "type": "message", "role": "assistant", "model": a.Model,
-		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 	}
-	blocks := anthropicBlocks(calls, text)
+	blocks := anthropicBlocks(t.calls, t.text)
 	if !a.Stream {
 		message["content"], message["stop_reason"] = blocks, stop
-		reply(w.w, message)
-		return nil
+		reply(w, with(message, "usage", t.usage.anthropic()))
+		return w.err
 	}
-	w.event("message_start", map[string]any{"type": "message_start", "message": message})
+	w.event("message_start", map[string]any{"type": "message_start", "message": with(message, "usage", t.usage.first().anthropic())})
 	for i, b := range blocks {
 		anthropicStream(w, i, b)
 	}
-	w.event("message_delta", map[string]any{
-		"type": "message_delta", "usage": usage,
-		"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
-	})
+	w.event("message_delta", with(map[string]any{
+		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
+	}, "usage", t.usage.anthropic()))
 	w.event("message_stop", map[string]any{"type": "message_stop"})
 	return w.err
 }

@@ -10,11 +10,15 @@ type chat struct{}
 
 func (chat) parse(body []byte) (ask, error) {
 	var req struct {
-		Model  string `json:"model"`
-		Stream bool   `json:"stream"`
-		Tools  []struct {
+		Model   string `json:"model"`
+		Stream  bool   `json:"stream"`
+		Options struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Tools []struct {
 			Function struct {
-				Name string `json:"name"`
+				Name       string `json:"name"`
+				Parameters schema `json:"parameters"`
 			} `json:"function"`
 		} `json:"tools"`
 		Messages []struct {
@@ -26,9 +30,9 @@ func (chat) parse(body []byte) (ask, error) {
 	if err := json.Unmarshal(body, &req); err != nil {
 		return ask{}, fmt.Errorf("read chat request: %w", err)
 	}
-	a := ask{Model: req.Model, Stream: req.Stream, Results: map[string]Result{}}
+	a := ask{Model: req.Model, Stream: req.Stream, Usage: req.Options.IncludeUsage, Results: map[string]Result{}}
 	for _, t := range req.Tools {
-		a.Tools = append(a.Tools, tool{Name: t.Function.Name})
+		a.Tools = append(a.Tools, tool{Name: t.Function.Name, Params: t.Function.Parameters.names()})
 	}
 	for _, m := range req.Messages {
 		if m.Role == "tool" {
@@ -38,14 +42,25 @@ func (chat) parse(body []byte) (ask, error) {
 	return a, nil
 }
 
-func (chat) send(w *stream, a ask, calls []toolCall, text string) error {
-	usage := map[string]any{"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+func (u Usage) chat() map[string]any {
+	if u.Missing {
+		return nil
+	}
+	prompt := u.Input + u.CacheRead + u.CacheWrite
+	return map[string]any{
+		"prompt_tokens": prompt, "completion_tokens": u.Output, "total_tokens": prompt + u.Output,
+		"prompt_tokens_details":     map[string]any{"cached_tokens": u.CacheRead},
+		"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+}
+
+func (chat) send(w *stream, a ask, t spoken) error {
 	stop := "stop"
-	message := map[string]any{"role": "assistant", "content": text}
-	if len(calls) > 0 {
+	message := map[string]any{"role": "assistant", "content": t.text}
+	if len(t.calls) > 0 {
 		stop = "tool_calls"
-		list := make([]any, len(calls))
-		for i, c := range calls {
+		list := make([]any, len(t.calls))
+		for i, c := range t.calls {
 			list[i] = map[string]any{
 				"index": i, "id": c.ID, "type": "function",
 				"function": map[string]any{"name": c.Name, "arguments": c.Input},
@@ -54,11 +69,11 @@ func (chat) send(w *stream, a ask, calls []toolCall, text string) error {
 		message["tool_calls"] = list
 	}
 	if !a.Stream {
-		reply(w.w, map[string]any{
-			"id": "chatcmpl_scripted", "object": "chat.completion", "created": 1764000000, "model": a.Model, "usage": usage,
+		reply(w, with(map[string]any{
+			"id": "chatcmpl_scripted", "object": "chat.completion", "created": 1764000000, "model": a.Model,
 			"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": stop}},
-		})
-		return nil
+		}, "usage", t.usage.chat()))
+		return w.err
 	}
 	chunk := func(choices []any, usage any) {
 		w.event("", map[string]any{
@@ -70,8 +85,13 @@ func (chat) send(w *stream, a ask, calls []toolCall, text string) error {
 		return []any{map[string]any{"index": 0, "delta": delta, "finish_reason": stop}}
 	}
 	chunk(choice(message, nil), nil)
+	if t.usage.First != nil { // some servers count along
+		chunk(choice(map[string]any{}, nil), t.usage.First.chat())
+	}
 	chunk(choice(map[string]any{}, stop), nil)
-	chunk([]any{}, usage)
+	if a.Usage && !t.usage.Missing {
+		chunk([]any{}, t.usage.chat())
+	}
 	w.event("", "[DONE]")
 	return w.err
 }

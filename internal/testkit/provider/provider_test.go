@@ -65,6 +65,7 @@ func events(t *testing.T, stream string) []string {
 // wire is how a test speaks one dialect.
 type wire struct {
 	path    string
+	stream  string // the path for a stream; empty: the same
 	request func(stream bool, tools []string, results map[string]string) string
 	last    string // what ends every stream
 }
@@ -111,11 +112,31 @@ func wires() map[string]wire {
 				for id, text := range results {
 					msgs = append(msgs, fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%q}`, id, text))
 				}
-				return fmt.Sprintf(`{"model":"m","stream":%v,"tools":[%s],"messages":[%s]}`,
+				return fmt.Sprintf(`{"model":"m","stream":%v,"stream_options":{"include_usage":true},"tools":[%s],"messages":[%s]}`,
 					stream, quoteAll(`{"type":"function","function":{"name":%q}}`, tools), strings.Join(msgs, ","))
 			},
 		},
+		"gemini": {
+			path: "/v1beta/models/m:generateContent", stream: "/v1beta/models/m:streamGenerateContent?alt=sse",
+			last: `:18}}`,
+			request: func(_ bool, tools []string, results map[string]string) string {
+				parts := []string{`{"text":"hi"}`}
+				for id, text := range results {
+					parts = append(parts, fmt.Sprintf(`{"functionResponse":{"id":%q,"name":"n","response":{"output":%q}}}`, id, text))
+				}
+				return fmt.Sprintf(`{"tools":[{"functionDeclarations":[%s]}],"contents":[{"role":"user","parts":[%s]}]}`,
+					quoteAll(`{"name":%q,"parameters":{"type":"object"}}`, tools), strings.Join(parts, ","))
+			},
+		},
 	}
+}
+
+// at is the path for a whole answer or a stream.
+func (w wire) at(stream bool) string {
+	if stream && w.stream != "" {
+		return w.stream
+	}
+	return w.path
 }
 
 func TestServer_FollowsTheScript(t *testing.T) {
@@ -127,7 +148,7 @@ func TestServer_FollowsTheScript(t *testing.T) {
 				s, url := serve(t, provider.Do(provider.Shell("first"), provider.Shell("second")), provider.Do(provider.Shell("third")), provider.Say("the end"))
 				ask := func(results map[string]string) string {
 					t.Helper()
-					code, body := post(t, url+w.path, key, w.request(stream, []string{"bash"}, results))
+					code, body := post(t, url+w.at(stream), key, w.request(stream, []string{"bash"}, results))
 					if code != http.StatusOK {
 						t.Fatalf("%d %s", code, body)
 					}
@@ -291,6 +312,14 @@ func TestServer_SpeaksEachAgentsTools(t *testing.T) {
 		}},
 		{"Codex", "/v1/responses", `[{"type":"function","name":"exec_command"},{"type":"custom","name":"apply_patch"}]`, []string{
 			`cat '/w/a b'`, `"type":"custom_tool_call"`, `*** Begin Patch\n*** Update File: /w/f`, `\"cmd\":\"id\"`,
+		}},
+		{"pi", "/v1/chat/completions", `[{"function":{"name":"read"}},{"function":{"name":"bash","parameters":{"properties":{"command":{},"timeout":{}}}}},` +
+			`{"function":{"name":"edit","parameters":{"properties":{"path":{},"edits":{}}}}},{"function":{"name":"write","parameters":{"properties":{"path":{},"content":{}}}}}]`, []string{
+			`{\"command\":\"id\"}`, `\"edits\":[{\"newText\":\"new\",\"oldText\":\"old\"}]`, `\"path\":\"/w/n\"`,
+		}},
+		{"Gemini CLI", "/v1beta/models/m:generateContent", `[{"functionDeclarations":[{"name":"run_shell_command"},{"name":"read_file"},{"name":"replace"},` +
+			`{"name":"write_file","parametersJsonSchema":{"properties":{"file_path":{},"content":{}}}}]}]`, []string{
+			`"file_path":"/w/a b"`, `"old_string":"old"`, `"content":"x\ny\n"`, `"name":"run_shell_command"`,
 		}},
 		{"Codex in cells", "/v1/responses", `[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]`, []string{
 			`"namespace":"functions"`, `tools.exec_command({`, `tools.apply_patch(`,

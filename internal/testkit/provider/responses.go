@@ -13,6 +13,8 @@ type responsesTool struct {
 	Type  string          `json:"type"`
 	Name  string          `json:"name"`
 	Tools []responsesTool `json:"tools"` // of a namespace
+
+	Parameters schema `json:"parameters"`
 }
 
 type responsesItem struct {
@@ -58,7 +60,7 @@ func collectTools(out []tool, namespace string, in []responsesTool, depth int) [
 	for _, t := range in {
 		switch t.Type {
 		case "function", "custom":
-			out = append(out, tool{Name: t.Name, Namespace: namespace, Custom: t.Type == "custom"})
+			out = append(out, tool{Name: t.Name, Namespace: namespace, Custom: t.Type == "custom", Params: t.Parameters.names()})
 		case "namespace":
 			if depth < 4 {
 				out = collectTools(out, t.Name, t.Tools, depth+1)
@@ -68,8 +70,20 @@ func collectTools(out []tool, namespace string, in []responsesTool, depth int) [
 	return out
 }
 
-func (responses) send(w *stream, a ask, calls []toolCall, text string) error {
-	items := responsesItems(calls, text)
+func (u Usage) responses() map[string]any {
+	if u.Missing {
+		return nil
+	}
+	input := u.Input + u.CacheRead + u.CacheWrite
+	return map[string]any{
+		"input_tokens": input, "output_tokens": u.Output, "total_tokens": input + u.Output,
+		"input_tokens_details":  map[string]any{"cached_tokens": u.CacheRead},
+		"output_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+}
+
+func (responses) send(w *stream, a ask, t spoken) error {
+	items := responsesItems(t.calls, t.text)
 	resp := map[string]any{
 		"id": "resp_scripted", "object": "response", "created_at": 1764000000, "status": "in_progress",
 		"model": a.Model, "output": []any{}, "error": nil, "incomplete_details": nil,
@@ -77,21 +91,20 @@ func (responses) send(w *stream, a ask, calls []toolCall, text string) error {
 	done := map[string]any{
 		"id": "resp_scripted", "object": "response", "created_at": 1764000000, "status": "completed",
 		"model": a.Model, "output": items, "error": nil, "incomplete_details": nil,
-		"usage": map[string]any{
-			"input_tokens": 11, "output_tokens": 7, "total_tokens": 18,
-			"input_tokens_details":  map[string]any{"cached_tokens": 0},
-			"output_tokens_details": map[string]any{"reasoning_tokens": 0},
-		},
 	}
+	with(done, "usage", t.usage.responses())
 	if !a.Stream {
-		reply(w.w, done)
-		return nil
+		reply(w, done)
+		return w.err
 	}
 	seq := 0
 	send := func(kind string, fields map[string]any) {
 		fields["type"], fields["sequence_number"] = kind, seq
 		seq++
 		w.event(kind, fields)
+	}
+	if t.usage.First != nil {
+		with(resp, "usage", t.usage.First.responses())
 	}
 	send("response.created", map[string]any{"response": resp})
 	for i, it := range items {

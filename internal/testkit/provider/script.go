@@ -1,6 +1,9 @@
 package provider
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 // Kind is what a scripted call does, whatever the agent's tool is named.
 type Kind uint8
@@ -37,13 +40,18 @@ func Edit(path, before, after string) Call {
 func Write(path, content string) Call { return Call{Kind: KindWrite, Path: path, New: content} }
 
 // Turn is one answer of the model: text, calls, or text and then calls. An
-// agent's loop ends with the first turn without a call.
+// agent's loop ends with the first turn without a call; the turns after it are
+// for a talk that is resumed, which carries those words.
 type Turn struct {
-	Text  string
-	Calls []Call
+	Text   string
+	Calls  []Call
+	Usage  *Usage      // nil: 11 tokens in and 7 out
+	Header http.Header // of the answer, such as a rate limit's
+	Fault  Fault
 }
 
-// Say is a turn of text alone: the last of a script.
+// Say is a turn of text alone: the last of a script, or of a talk in it. No
+// other turn of a script may have the same words.
 func Say(text string) Turn { return Turn{Text: text} }
 
 // Do is a turn of calls.

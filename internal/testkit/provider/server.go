@@ -1,12 +1,9 @@
 package provider
 
 import (
-	"bytes"
 	"crypto/subtle"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,8 +19,9 @@ type Request struct {
 	Path   string // with the query
 	Header http.Header
 	Body   []byte
-	Side   bool // not part of the scripted talk: a probe, a title, a listing
-	Status int
+	Model  string // that a model call asked for; empty for anything else
+	Side   bool   // not part of the scripted talk: a probe, a title, a listing
+	Status int    // 0 while it is being answered
 }
 
 // maxBody bounds what the server keeps of one request, in bytes.
@@ -37,6 +35,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []Request
 	results  map[string]Result
+	faults   []int // how often each turn's fault has struck
 	finished bool
 	problems []string
 }
@@ -44,7 +43,7 @@ type Server struct {
 // New makes a server that accepts one key and follows one script. Any other
 // key, or none, is answered as the real providers do: 401.
 func New(key string, script ...Turn) *Server {
-	return &Server{key: key, script: script, results: map[string]Result{}}
+	return &Server{key: key, script: script, results: map[string]Result{}, faults: make([]int, len(script))}
 }
 
 // Requests returns everything that was asked, in order of arrival.
@@ -106,7 +105,8 @@ func (w *statusWriter) WriteHeader(code int) {
 // Unwrap lets http.ResponseController reach the connection's writer.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// ServeHTTP answers one request and records it.
+// ServeHTTP answers one request and records it. It is on record when its body
+// has been read, whatever becomes of the answer.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &statusWriter{ResponseWriter: rw, status: http.StatusOK}
 	rec := Request{
@@ -115,48 +115,62 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	rec.Body = body
-	if err != nil {
-		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
-	} else {
-		rec.Side = s.dispatch(w, r, body)
-	}
-	rec.Status = w.status
 	s.mu.Lock()
+	n := len(s.requests)
 	s.requests = append(s.requests, rec)
 	s.mu.Unlock()
+	defer func() { s.change(n, func(rec *Request) { rec.Status = w.status }) }()
+	if err != nil {
+		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	s.dispatch(&stream{w: w, r: r, n: n}, body)
 }
 
-// dispatch answers by method and path, and reports whether the request was
-// beside the script.
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, body []byte) bool {
+// change alters what is on record of a request.
+func (s *Server) change(n int, f func(*Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.requests[n])
+}
+
+// dispatch answers by method and path.
+func (s *Server) dispatch(w *stream, body []byte) {
+	r := w.r
 	if r.Method == http.MethodHead { // connectivity probes carry no key
-		return true
+		return
 	}
 	if r.Header.Get("Upgrade") != "" {
 		// Agents that try a WebSocket first fall back to HTTP on this.
-		w.WriteHeader(http.StatusUpgradeRequired)
-		return true
+		w.w.WriteHeader(http.StatusUpgradeRequired)
+		return
 	}
 	if !s.authorized(r) {
 		fail(w, http.StatusUnauthorized, "authentication_error", "invalid key")
-		return true
+		return
+	}
+	if s.dispatchGemini(w, body) {
+		return
 	}
 	switch r.Method + " " + r.URL.Path {
 	case "POST /v1/messages":
-		return s.talk(w, anthropic{}, body)
+		s.talk(w, anthropic{}, body)
 	case "POST /v1/messages/count_tokens":
-		reply(w, map[string]any{"input_tokens": 1 + len(body)/4})
+		reply(w, map[string]any{"input_tokens": Count(body)})
 	case "POST /v1/responses":
-		return s.talk(w, responses{}, body)
+		s.talk(w, responses{}, body)
 	case "POST /v1/chat/completions":
-		return s.talk(w, chat{}, body)
+		s.talk(w, chat{}, body)
 	case "GET /v1/models":
 		reply(w, models())
 	default:
 		fail(w, http.StatusNotFound, "not_found_error", "no such endpoint: "+r.URL.Path)
 	}
-	return true
 }
+
+// Count is what the server says of a request whose tokens are to be counted:
+// a token for every four bytes of its body, and one.
+func Count(body []byte) int { return 1 + len(body)/4 }
 
 func models() map[string]any {
 	return map[string]any{
@@ -169,149 +183,11 @@ func models() map[string]any {
 
 func (s *Server) authorized(r *http.Request) bool {
 	got := r.Header.Get("X-Api-Key")
+	if got == "" {
+		got = r.Header.Get("X-Goog-Api-Key")
+	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && got == "" {
 		got = bearer
 	}
 	return s.key != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.key)) == 1
-}
-
-// dialect is one provider's wire format.
-type dialect interface {
-	// parse reads what matters of a request.
-	parse(body []byte) (ask, error)
-	// send answers with one turn.
-	send(w *stream, a ask, calls []toolCall, text string) error
-}
-
-// ask is a request for the model's next turn, whatever the dialect.
-type ask struct {
-	Model   string
-	Stream  bool
-	Form    bool // the answer must be JSON of a given schema
-	Tools   []tool
-	Results map[string]Result // by call id
-}
-
-func (s *Server) talk(w http.ResponseWriter, d dialect, body []byte) (side bool) {
-	a, err := d.parse(body)
-	if err != nil {
-		s.problem("unreadable request: %v", err)
-		fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
-		return true
-	}
-	box := toolbox(a.Tools)
-	switch {
-	case a.Form: // Codex asks for a title this way, with all its tools on offer
-		s.sent(w, d, a, nil, `{"title":"A scripted title"}`)
-		return true
-	case !box.canWork(): // no shell on offer: a title, a summary, a check of the key
-		s.sent(w, d, a, nil, "A scripted title")
-		return true
-	}
-	n := s.note(a.Results)
-	if n >= len(s.script) {
-		s.sent(w, d, a, nil, "done")
-		s.finish()
-		return false
-	}
-	turn := s.script[n]
-	calls := make([]toolCall, 0, len(turn.Calls))
-	for i, c := range turn.Calls {
-		tc, err := box.call(callID(n, i), c)
-		if err != nil {
-			s.problem("turn %d call %d: %v", n, i, err)
-			fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
-			return false
-		}
-		calls = append(calls, tc)
-	}
-	s.sent(w, d, a, calls, turn.Text)
-	if n == len(s.script)-1 && len(calls) == 0 {
-		s.finish()
-	}
-	return false
-}
-
-func (s *Server) sent(w http.ResponseWriter, d dialect, a ask, calls []toolCall, text string) {
-	if err := d.send(&stream{w: w}, a, calls, text); err != nil {
-		s.problem("send answer: %v", err)
-	}
-}
-
-func (s *Server) finish() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.finished = true
-}
-
-// note keeps the results and returns the first turn that still lacks one.
-func (s *Server) note(results map[string]Result) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.Copy(s.results, results)
-	for t, turn := range s.script {
-		if len(turn.Calls) == 0 {
-			return t
-		}
-		for c := range turn.Calls {
-			if _, ok := results[callID(t, c)]; !ok {
-				return t
-			}
-		}
-	}
-	return len(s.script)
-}
-
-// stream writes server-sent events.
-type stream struct {
-	w   http.ResponseWriter
-	err error
-}
-
-// event sends one event and flushes it, as the real providers do.
-func (s *stream) event(name string, data any) {
-	if s.err != nil {
-		return
-	}
-	if s.w.Header().Get("Content-Type") == "" {
-		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.Header().Set("Cache-Control", "no-cache")
-	}
-	var b bytes.Buffer
-	if name != "" {
-		fmt.Fprintf(&b, "event: %s\n", name)
-	}
-	switch v := data.(type) {
-	case string:
-		fmt.Fprintf(&b, "data: %s\n\n", v)
-	default:
-		j, err := json.Marshal(v)
-		if err != nil {
-			s.err = fmt.Errorf("encode event %s: %w", name, err)
-			return
-		}
-		fmt.Fprintf(&b, "data: %s\n\n", j)
-	}
-	if _, err := s.w.Write(b.Bytes()); err != nil {
-		s.err = fmt.Errorf("write event %s: %w", name, err)
-		return
-	}
-	if err := http.NewResponseController(s.w).Flush(); err != nil {
-		s.err = fmt.Errorf("flush event %s: %w", name, err)
-	}
-}
-
-func reply(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// fail answers with an error that both families of clients can read.
-func fail(w http.ResponseWriter, status int, kind, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"type":  "error",
-		"error": map[string]any{"type": kind, "message": message, "code": kind, "param": nil},
-	})
 }

@@ -3,14 +3,38 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // tool is one that the agent offered.
 type tool struct {
 	Name      string
-	Namespace string // of the Responses dialect; empty mostly
-	Custom    bool   // takes free text instead of a JSON object
+	Namespace string   // of the Responses dialect; empty mostly
+	Custom    bool     // takes free text instead of a JSON object
+	Params    []string // of the object, where the agent told them
+}
+
+// schema is what is read of a tool's parameters.
+type schema struct {
+	Properties map[string]json.RawMessage `json:"properties"`
+}
+
+func (s schema) names() []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
+// takes reports whether a tool has parameters of these names. One that tells
+// none may have any.
+func (t tool) takes(args map[string]any) bool {
+	if len(t.Params) == 0 {
+		return true
+	}
+	for name := range args {
+		if !slices.Contains(t.Params, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // toolCall is a call in the words of the agent's own tools.
@@ -55,26 +79,17 @@ func (b toolbox) call(id string, c Call) (toolCall, error) {
 	case KindShell:
 		return b.shell(id, c.Command)
 	case KindRead:
-		if tc, ok := b.object(id, "Read", map[string]any{"file_path": c.Path}); ok {
-			return tc, nil
-		}
-		if tc, ok := b.object(id, "read", map[string]any{"filePath": c.Path}); ok {
+		if tc, ok := b.first(id, reads(c.Path)); ok {
 			return tc, nil
 		}
 		return b.shell(id, "cat "+quote(c.Path))
 	case KindEdit:
-		if tc, ok := b.object(id, "Edit", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}); ok {
-			return tc, nil
-		}
-		if tc, ok := b.object(id, "edit", map[string]any{"filePath": c.Path, "oldString": c.Old, "newString": c.New}); ok {
+		if tc, ok := b.first(id, edits(c)); ok {
 			return tc, nil
 		}
 		return b.patch(id, "*** Update File: "+c.Path+"\n@@\n"+prefix("-", c.Old)+prefix("+", c.New))
 	case KindWrite:
-		if tc, ok := b.object(id, "Write", map[string]any{"file_path": c.Path, "content": c.New}); ok {
-			return tc, nil
-		}
-		if tc, ok := b.object(id, "write", map[string]any{"filePath": c.Path, "content": c.New}); ok {
+		if tc, ok := b.first(id, writes(c)); ok {
 			return tc, nil
 		}
 		return b.patch(id, "*** Add File: "+c.Path+"\n"+prefix("+", c.New))
@@ -82,21 +97,72 @@ func (b toolbox) call(id string, c Call) (toolCall, error) {
 	return toolCall{}, fmt.Errorf("script has a call of unknown kind %d", c.Kind)
 }
 
-func (b toolbox) shell(id, command string) (toolCall, error) {
-	const why = "scripted"
-	for _, try := range []struct {
-		name string
-		args map[string]any
-	}{
+// use is one way that agents name a tool and its parameters.
+type use struct {
+	name string
+	args map[string]any
+}
+
+func reads(path string) []use {
+	return []use{
+		{"Read", map[string]any{"file_path": path}},
+		{"read", map[string]any{"filePath": path}},
+		{"read", map[string]any{"path": path}},
+		{"read_file", map[string]any{"file_path": path}},
+		{"view", map[string]any{"path": path}},
+	}
+}
+
+func edits(c Call) []use {
+	return []use{
+		{"Edit", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
+		{"edit", map[string]any{"filePath": c.Path, "oldString": c.Old, "newString": c.New}},
+		{"edit", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
+		{"edit", map[string]any{"path": c.Path, "old_str": c.Old, "new_str": c.New}},
+		{"edit", map[string]any{"path": c.Path, "edits": []any{map[string]any{"oldText": c.Old, "newText": c.New}}}},
+		{"replace", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
+		{"replace", map[string]any{"file_path": c.Path, "instruction": why, "old_string": c.Old, "new_string": c.New}},
+	}
+}
+
+func writes(c Call) []use {
+	return []use{
+		{"Write", map[string]any{"file_path": c.Path, "content": c.New}},
+		{"write", map[string]any{"filePath": c.Path, "content": c.New}},
+		{"write", map[string]any{"path": c.Path, "content": c.New}},
+		{"write_file", map[string]any{"file_path": c.Path, "content": c.New}},
+		{"create", map[string]any{"path": c.Path, "file_text": c.New}},
+	}
+}
+
+func runs(command string) []use {
+	return []use{
 		{"Bash", map[string]any{"command": command, "description": why}},
 		{"bash", map[string]any{"command": command, "description": why}},
+		{"bash", map[string]any{"command": command}},
 		{"exec_command", map[string]any{"cmd": command, "yield_time_ms": 30000}},
 		{"shell_command", map[string]any{"command": command}},
+		{"run_shell_command", map[string]any{"command": command, "description": why, "is_background": false}},
 		{"run_shell_command", map[string]any{"command": command, "description": why}},
-	} {
-		if tc, ok := b.object(id, try.name, try.args); ok {
-			return tc, nil
+	}
+}
+
+// why is what calls give as their reason, where a tool wants one.
+const why = "scripted"
+
+// first makes the call in the first way that fits a tool on offer.
+func (b toolbox) first(id string, ways []use) (toolCall, bool) {
+	for _, w := range ways {
+		if tc, ok := b.object(id, w.name, w.args); ok {
+			return tc, true
 		}
+	}
+	return toolCall{}, false
+}
+
+func (b toolbox) shell(id, command string) (toolCall, error) {
+	if tc, ok := b.first(id, runs(command)); ok {
+		return tc, nil
 	}
 	return b.script(id, "exec_command", map[string]any{"cmd": command, "yield_time_ms": 30000})
 }
@@ -133,7 +199,7 @@ func (b toolbox) script(id, name string, arg any) (toolCall, error) {
 
 func (b toolbox) object(id, name string, args map[string]any) (toolCall, bool) {
 	t, ok := b.find(name)
-	if !ok || t.Custom {
+	if !ok || t.Custom || !t.takes(args) {
 		return toolCall{}, false
 	}
 	j, err := json.Marshal(args)
