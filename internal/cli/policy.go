@@ -86,7 +86,7 @@ func (a *app) holds(file string) (settings.Sources, settings.Effective, error) {
 		e, err = settings.Resolve(s, a.place().Mirror)
 	}
 	if invalid, ok := errors.AsType[*settings.InvalidError](err); ok {
-		err = invalid.Short()
+		err = invalid.Short(settings.CheckCommand)
 	}
 	return s, e, err
 }
@@ -350,7 +350,7 @@ func (c *policyTrustCommand) Run(a *app) error {
 func (a *app) projectFile() (*settings.File, error) {
 	f, err := a.place().ReadProject()
 	if invalid, ok := errors.AsType[*settings.InvalidError](err); ok {
-		return nil, invalid.Short()
+		return nil, invalid.Short(settings.CheckCommand)
 	}
 	if err == nil && f == nil {
 		return nil, bailey.NewError(bailey.NotFound, "this folder has no "+settings.ProjectFile, "write one, or change to the folder that has it")

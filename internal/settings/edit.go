@@ -86,7 +86,7 @@ func (p Place) editUser(path string, edit func([]byte) ([]byte, error)) error {
 func addRule(path string, old []byte, list List, rule, comment string) ([]byte, error) {
 	before, err := Parse(path, old)
 	if e, ok := errors.AsType[*InvalidError](err); ok {
-		return nil, e.Short()
+		return nil, e.Short(CheckCommand)
 	}
 	if err != nil {
 		return nil, err

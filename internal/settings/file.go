@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/spell"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 // File is a policy file that was read. Every rule in it is valid.
@@ -44,78 +45,77 @@ type Held struct {
 	lent   bool   // of a secret: it is there for what else is not said of its host
 }
 
+// MaxFile bounds a policy file, in bytes.
+const MaxFile = yamlfile.MaxFile
+
+// CheckCommand tells everything that is wrong with a policy file.
+const CheckCommand = "bailey policy check"
+
+// InvalidError says what is wrong with a file.
+type InvalidError = yamlfile.InvalidError
+
+// parser holds one policy file to the schema.
+type parser struct {
+	*yamlfile.Parser
+
+	rules    int  // read so far
+	ruleText int  // their length, in bytes
+	full     bool // they are too many, and the rest is not read
+}
+
+func newParser(file string) *parser { return &parser{Parser: yamlfile.NewParser(file)} }
+
 // Parse reads a policy file. The error is an *InvalidError with everything
 // that is wrong.
 func Parse(path string, data []byte) (*File, error) {
-	p := &parser{file: path}
+	p := newParser(path)
 	f := &File{Path: path, Data: data}
-	if len(data) > MaxFile {
-		p.add(1, 1, fmt.Sprintf("the file is longer than %d bytes", MaxFile))
-		return nil, p.err()
-	}
-	top := p.document(data, root())
-	if err := p.err(); err != nil {
+	top := p.Document(data, root())
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	f.Net = p.net(get(top, "net"))
-	if err := p.err(); err != nil {
+	f.Net = p.net(yamlfile.Get(top, "net"))
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-func (p *parser) from(n *yaml.Node) string {
-	return fmt.Sprintf("%s:%d:%d", p.file, n.Line, n.Column)
-}
-
 // net takes the section out of a node that the schema holds good.
 func (p *parser) net(n *yaml.Node) Net {
 	var out Net
-	if v := get(n, "mode"); v != nil {
+	if v := yamlfile.Get(n, "mode"); v != nil {
 		mode, err := bailey.ParseNetMode(v.Value)
-		p.wrong(v, err)
-		out.Mode = &Setting[bailey.NetMode]{mode, p.from(v)}
+		p.Wrong(v, err)
+		out.Mode = &Setting[bailey.NetMode]{mode, p.From(v)}
 	}
-	if v := get(n, "dns"); v != nil {
+	if v := yamlfile.Get(n, "dns"); v != nil {
 		mode, err := bailey.ParseDNSMode(v.Value)
-		p.wrong(v, err)
-		out.DNS = &Setting[bailey.DNSMode]{mode, p.from(v)}
+		p.Wrong(v, err)
+		out.DNS = &Setting[bailey.DNSMode]{mode, p.From(v)}
 	}
-	if v := get(n, "ask"); v != nil {
+	if v := yamlfile.Get(n, "ask"); v != nil {
 		var ask bool
-		p.wrong(v, v.Decode(&ask))
-		out.Ask = &Setting[bool]{ask, p.from(v)}
+		p.Wrong(v, v.Decode(&ask))
+		out.Ask = &Setting[bool]{ask, p.From(v)}
 	}
-	for _, v := range items(get(n, "presets")) {
-		out.Presets = append(out.Presets, Setting[string]{v.Value, p.from(v)})
+	for _, v := range yamlfile.Items(yamlfile.Get(n, "presets")) {
+		out.Presets = append(out.Presets, Setting[string]{v.Value, p.From(v)})
 	}
-	for _, v := range items(get(n, "allow")) {
+	for _, v := range yamlfile.Items(yamlfile.Get(n, "allow")) {
 		out.Allow = append(out.Allow, p.entry(v, false)...)
 	}
-	for _, v := range items(get(n, "deny")) {
+	for _, v := range yamlfile.Items(yamlfile.Get(n, "deny")) {
 		out.Deny = append(out.Deny, p.entry(v, true)...)
 	}
-	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && len(p.problems) == 0 {
-		at := get(n, "mode")
-		if v := get(n, "allow"); v != nil {
+	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && p.Problems() == 0 {
+		at := yamlfile.Get(n, "mode")
+		if v := yamlfile.Get(n, "allow"); v != nil {
 			at = v
 		}
-		p.at(at, "mode allow has no allow rule, so nothing could be reached; name a host in net.allow, or write mode: none")
+		p.At(at, "mode allow has no allow rule, so nothing could be reached; name a host in net.allow, or write mode: none")
 	}
 	return out
-}
-
-// wrong notes an error about a node.
-func (p *parser) wrong(n *yaml.Node, err error) bool {
-	if err == nil {
-		return false
-	}
-	message := err.Error()
-	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
-		message += "; " + e.Hint
-	}
-	p.at(n, "%s", message)
-	return true
 }
 
 // entry reads one item of allow or deny. One with several ports is several
@@ -130,22 +130,22 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 			parse = policy.ParseDenyRule
 		}
 		r, err := parse(n.Value)
-		if p.wrong(n, err) {
+		if p.Wrong(n, err) {
 			return nil
 		}
-		return p.whole(n, Held{Rule: r, From: p.from(n)})
+		return p.whole(n, Held{Rule: r, From: p.From(n)})
 	}
-	held := Held{From: p.from(n)}
-	if v := get(n, "why"); v != nil {
+	held := Held{From: p.From(n)}
+	if v := yamlfile.Get(n, "why"); v != nil {
 		held.Why = v.Value
 	}
-	if v := get(n, "host-service"); v != nil {
+	if v := yamlfile.Get(n, "host-service"); v != nil {
 		return p.service(n, v, held)
 	}
 	if deny {
 		for _, name := range []string{"inspect", "dns", "git"} {
-			if v := get(n, name); v != nil {
-				p.at(v, "%s says nothing in a deny rule; leave it out", name)
+			if v := yamlfile.Get(n, name); v != nil {
+				p.At(v, "%s says nothing in a deny rule; leave it out", name)
 			}
 		}
 	}
@@ -155,14 +155,14 @@ func (p *parser) entry(n *yaml.Node, deny bool) []Held {
 func (p *parser) service(n, v *yaml.Node, held Held) []Held {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if name := n.Content[i]; name.Value != "host-service" && name.Value != "why" {
-			p.at(name, "%s says nothing beside host-service; leave it out", name.Value)
+			p.At(name, "%s says nothing beside host-service; leave it out", name.Value)
 		}
 	}
 	port, err := policy.CheckPort(v.Value)
 	if err == nil {
 		held.Rule, err = policy.ServiceRule(port)
 	}
-	if p.wrong(v, err) {
+	if p.Wrong(v, err) {
 		return nil
 	}
 	return p.whole(n, held)
@@ -188,7 +188,7 @@ func (p *parser) whole(n *yaml.Node, held Held) []Held {
 // still are within bounds.
 func (p *parser) fits(n *yaml.Node, r policy.Rule, times int) bool {
 	text, err := r.MarshalJSON()
-	if p.wrong(n, err) {
+	if p.Wrong(n, err) {
 		return false
 	}
 	p.rules += times
@@ -197,14 +197,14 @@ func (p *parser) fits(n *yaml.Node, r policy.Rule, times int) bool {
 		return true
 	}
 	p.full = true
-	p.at(n, "the rules up to here are more than %d, or longer than %d bytes together (ports times methods, paths and addresses); name fewer", maxRules, maxRuleText)
+	p.At(n, "the rules up to here are more than %d, or longer than %d bytes together (ports times methods, paths and addresses); name fewer", maxRules, maxRuleText)
 	return false
 }
 
 func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
-	before := len(p.problems)
+	before := p.Problems()
 	narrow := p.narrow(n)
-	host := get(n, "host")
+	host := yamlfile.Get(n, "host")
 	r, err := policy.ParseDenyRule(host.Value)
 	if !deny {
 		r, err = policy.ParseTarget(host.Value, narrow.Addresses)
@@ -212,23 +212,23 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 	if err == nil && !deny {
 		err = policy.CheckAllow(r)
 	}
-	if p.wrong(host, err) || len(p.problems) > before {
+	if p.Wrong(host, err) || p.Problems() > before {
 		return nil
 	}
-	if v := get(n, "addresses"); deny && v != nil && r.Host == "" {
-		p.at(v, "addresses says nothing beside an address or a range; leave it out, or name a host")
+	if v := yamlfile.Get(n, "addresses"); deny && v != nil && r.Host == "" {
+		p.At(v, "addresses says nothing beside an address or a range; leave it out, or name a host")
 		return nil
 	}
-	if r, err = r.With(narrow); p.wrong(n, err) {
+	if r, err = r.With(narrow); p.Wrong(n, err) {
 		return nil
 	}
 	held.Rule = r
-	ports := get(n, "ports")
+	ports := yamlfile.Get(n, "ports")
 	if ports == nil {
 		return p.whole(n, held)
 	}
 	if r.Port != 0 {
-		p.at(ports, "host %q has a port already; write the host alone, or leave ports out", host.Value)
+		p.At(ports, "host %q has a port already; write the host alone, or leave ports out", host.Value)
 		return nil
 	}
 	if !p.fits(n, r, len(ports.Content)) {
@@ -238,7 +238,7 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 	seen := map[uint16]bool{}
 	for _, v := range ports.Content {
 		port, err := policy.CheckPort(v.Value)
-		p.wrong(v, err)
+		p.Wrong(v, err)
 		held.Port = port
 		if !seen[port] {
 			out = append(out, held)
@@ -250,23 +250,23 @@ func (p *parser) hostEntry(n *yaml.Node, held Held, deny bool) []Held {
 
 func (p *parser) narrow(n *yaml.Node) policy.Narrow {
 	var out policy.Narrow
-	for _, v := range items(get(n, "addresses")) {
+	for _, v := range yamlfile.Items(yamlfile.Get(n, "addresses")) {
 		a, err := policy.ParseAddresses(v.Value)
-		if !p.wrong(v, err) {
+		if !p.Wrong(v, err) {
 			out.Addresses = append(out.Addresses, a)
 		}
 	}
-	out.Methods = p.texts(get(n, "methods"), policy.CheckMethod)
-	out.Paths = p.texts(get(n, "paths"), policy.CheckPattern)
-	out.Records = p.texts(get(n, "dns"), policy.CheckRecord)
-	p.flag(get(n, "inspect"), &out.Inspect)
+	out.Methods = p.texts(yamlfile.Get(n, "methods"), policy.CheckMethod)
+	out.Paths = p.texts(yamlfile.Get(n, "paths"), policy.CheckPattern)
+	out.Records = p.texts(yamlfile.Get(n, "dns"), policy.CheckRecord)
+	p.flag(yamlfile.Get(n, "inspect"), &out.Inspect)
 
-	git := get(n, "git")
-	out.Repositories = p.texts(get(git, "repositories"), policy.CheckRepository)
-	p.flag(get(git, "write"), &out.Push)
+	git := yamlfile.Get(n, "git")
+	out.Repositories = p.texts(yamlfile.Get(git, "repositories"), policy.CheckRepository)
+	p.flag(yamlfile.Get(git, "write"), &out.Push)
 	for _, name := range []string{"methods", "paths"} {
-		if v := get(n, name); v != nil && git != nil {
-			p.at(v, "%s says nothing beside git, which says which requests pass; leave it out, or write another entry for the host", name)
+		if v := yamlfile.Get(n, name); v != nil && git != nil {
+			p.At(v, "%s says nothing beside git, which says which requests pass; leave it out, or write another entry for the host", name)
 		}
 	}
 	return out
@@ -274,8 +274,8 @@ func (p *parser) narrow(n *yaml.Node) policy.Narrow {
 
 // texts reads a list, and says of each item what is wrong with it.
 func (p *parser) texts(n *yaml.Node, check func(string) error) (out []string) {
-	for _, v := range items(n) {
-		if !p.wrong(v, check(v.Value)) {
+	for _, v := range yamlfile.Items(n) {
+		if !p.Wrong(v, check(v.Value)) {
 			out = append(out, v.Value)
 		}
 	}
@@ -285,7 +285,7 @@ func (p *parser) texts(n *yaml.Node, check func(string) error) (out []string) {
 // flag reads true or false, where one is given.
 func (p *parser) flag(n *yaml.Node, out *bool) {
 	if n != nil {
-		p.wrong(n, n.Decode(out))
+		p.Wrong(n, n.Decode(out))
 	}
 }
 

@@ -3,15 +3,14 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
-	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/mirror"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 // Names of the files.
@@ -70,72 +69,29 @@ func LoadApart(p Place) (out Files, project, err error) {
 	return out, project, nil
 }
 
+// what a policy file is called where one cannot be read.
+const what = "policy file"
+
 // readUser reads the user's own file, which may be a link to wherever they
 // keep it.
 func readUser(path string) (*File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer func() { _ = f.Close() }()
-	if err := ownFile(path, f); err != nil {
+	data, err := yamlfile.ReadOwn(path, what)
+	if err != nil || data == nil {
 		return nil, err
-	}
-	return parseOpen(path, f)
-}
-
-// ownFile refuses a user's own file that somebody else of the machine could
-// have written, or could put another in the place of: what it allows holds in
-// every project.
-func ownFile(path string, f *os.File) error {
-	fi, err := f.Stat()
-	if err != nil {
-		return unreadable(path, err)
-	}
-	stat, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) != os.Getuid() && stat.Uid != 0 {
-		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("the policy file %s is not yours, and what it says would hold", path), fmt.Sprintf("make it yours: chown %d %s", os.Getuid(), path))
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return unreadable(path, err)
-	}
-	for _, at := range []string{real, filepath.Dir(path), filepath.Dir(real)} {
-		fi, err := os.Stat(at)
-		if err != nil {
-			return unreadable(path, err)
-		}
-		if fi.Mode()&0o002 != 0 && (!fi.IsDir() || fi.Mode()&fs.ModeSticky == 0) {
-			return bailey.NewError(bailey.Forbidden, fmt.Sprintf("everybody on this machine can write %s, and what the policy file there says would hold", at), "make it yours to write: chmod o-w "+at)
-		}
-	}
-	return nil
-}
-
-// ReadFile reads a policy file that a person names.
-func ReadFile(path string) (*File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for its writer
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer func() { _ = f.Close() }()
-	return parseOpen(path, f)
-}
-
-func parseOpen(path string, f *os.File) (*File, error) {
-	data, err := readBounded(f)
-	if err != nil {
-		return nil, unreadable(path, err)
 	}
 	return Parse(path, data)
 }
 
-func unreadable(path string, err error) error {
-	return bailey.WrapError(bailey.Invalid, "read policy file "+path, err, "make it a readable file, or remove it")
+// ReadFile reads a policy file that a person names.
+func ReadFile(path string) (*File, error) {
+	data, err := yamlfile.Read(path, what)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
 }
+
+func unreadable(path string, err error) error { return yamlfile.Unreadable(path, what, err) }
 
 // ReadProject reads the project's file: that of the folder, or of the nearest
 // folder above it up to the root of its git repository.
@@ -222,22 +178,4 @@ func ofStranger(dir *os.File) (bool, error) {
 		return false, fmt.Errorf("look at %s: %w", ProjectFile, err)
 	}
 	return file.UID != os.Getuid() && file.UID != 0, nil
-}
-
-func readBounded(f *os.File) ([]byte, error) {
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if fi.IsDir() {
-		return nil, errors.New("it is a folder")
-	}
-	if fi.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, errors.New("it is a pipe")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read it: %w", err)
-	}
-	return data, nil
 }

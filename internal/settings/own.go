@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 // keptOut refuses a place where what the user allows is reached by way of the
@@ -21,7 +21,7 @@ func (p Place) keptOut() error {
 		paths = append(paths, trust.record(filepath.Join(dir, ProjectFile)))
 	}
 	for _, path := range paths {
-		at := through(path, p.Dir)
+		at := yamlfile.Through(path, p.Dir)
 		if at == "" {
 			continue
 		}
@@ -39,47 +39,6 @@ func ancestors(dir string) []string {
 		dir = filepath.Dir(dir)
 	}
 	return list
-}
-
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// maxLinks is how many links the kernel follows on a path (path_resolution(7)).
-const maxLinks = 40
-
-// through walks a path as the kernel does, and returns the first place in dir
-// that it comes by, whether there is something yet or not; empty: none. A path
-// that begins in dir comes by nothing else.
-func through(path, dir string) string {
-	if within(filepath.Clean(path), dir) {
-		return ""
-	}
-	at, rest, links := "/", path, 0
-	for rest != "" {
-		var name string
-		name, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		if name == "" || name == "." {
-			continue
-		}
-		next := filepath.Join(at, name)
-		if within(next, dir) && name != ".." {
-			return next
-		}
-		target, err := os.Readlink(next)
-		if err != nil { // no link
-			at = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return ""
-		}
-		if filepath.IsAbs(target) {
-			at = "/"
-		}
-		rest = target + "/" + rest
-	}
-	return ""
 }
 
 // doubts says which files were trusted and are gone, changed or passed over:

@@ -193,7 +193,7 @@ func TestParse_TellsAllFaults(t *testing.T) {
 	if !errors.As(err, &invalid) {
 		t.Fatal(err)
 	}
-	if short := invalid.Short(); !strings.HasPrefix(short.Message, "f:2:9: ") || !strings.Contains(short.Hint, "2 more") {
+	if short := invalid.Short(settings.CheckCommand); !strings.HasPrefix(short.Message, "f:2:9: ") || !strings.Contains(short.Hint, "2 more") {
 		t.Errorf("%+v", short)
 	}
 }

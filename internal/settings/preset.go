@@ -8,6 +8,7 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/mirror"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 //go:embed presets/*.yaml
@@ -32,11 +33,11 @@ func PresetNames() []string {
 }
 
 // presetSpec is a preset's file.
-func presetSpec() *spec {
-	return &spec{kind: mapping, keys: []key{
-		{"about", &spec{kind: text}},
-		{"from", &spec{kind: text, enum: mirror.Managers()}},
-		{"allow", &spec{kind: list, item: rule("")}},
+func presetSpec() *yamlfile.Spec {
+	return &yamlfile.Spec{Kind: yamlfile.Mapping, Keys: []yamlfile.Key{
+		{Name: "about", Spec: &yamlfile.Spec{Kind: yamlfile.Text}},
+		{Name: "from", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: mirror.Managers()}},
+		{Name: "allow", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: rule("")}},
 	}}
 }
 
@@ -48,22 +49,22 @@ func ReadPreset(name string) (Preset, error) {
 	if err != nil {
 		return Preset{}, fmt.Errorf("read preset %s: %w", name, err)
 	}
-	p := &parser{file: "preset " + name}
-	top := p.document(data, presetSpec())
-	if err := p.err(); err != nil {
+	p := newParser("preset " + name)
+	top := p.Document(data, presetSpec())
+	if err := p.Err(); err != nil {
 		return Preset{}, err
 	}
 	out := Preset{Name: name}
-	if v := get(top, "about"); v != nil {
+	if v := yamlfile.Get(top, "about"); v != nil {
 		out.About = v.Value
 	}
-	if v := get(top, "from"); v != nil {
+	if v := yamlfile.Get(top, "from"); v != nil {
 		out.From = v.Value
 	}
-	for _, v := range items(get(top, "allow")) {
+	for _, v := range yamlfile.Items(yamlfile.Get(top, "allow")) {
 		out.Allow = append(out.Allow, p.entry(v, false)...)
 	}
-	return out, p.err()
+	return out, p.Err()
 }
 
 // Expand returns the rules of a preset on this machine. from is where it was

@@ -88,7 +88,7 @@ func buildPolicy(h Host, r *Request, workspace string, agent []string) (settings
 // short is an error about a policy file with its first fault alone.
 func short(err error) error {
 	if e, ok := errors.AsType[*settings.InvalidError](err); ok {
-		return e.Short()
+		return e.Short(settings.CheckCommand)
 	}
 	return err
 }

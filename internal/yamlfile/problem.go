@@ -1,4 +1,4 @@
-package settings
+package yamlfile
 
 import (
 	"fmt"
@@ -31,12 +31,12 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Short is the error for a command that needs the file for something else:
-// its first problem.
-func (e *InvalidError) Short() *bailey.Error {
+// Short is the error for a command that needs the file for something else: its
+// first problem. check is the command that tells all of them.
+func (e *InvalidError) Short(check string) *bailey.Error {
 	hint := ""
 	if n := len(e.Problems); n > 1 {
-		hint = fmt.Sprintf("%d more: bailey policy check %s", n-1, e.Problems[0].File)
+		hint = fmt.Sprintf("%d more: %s %s", n-1, check, e.Problems[0].File)
 	}
 	return bailey.NewError(bailey.Invalid, e.Problems[0].String(), hint)
 }
