@@ -21,13 +21,15 @@ type Usage struct {
 	Tools map[string]int64 `json:"tools,omitempty"`
 }
 
-// Tokens is the sum that a budget in tokens counts.
-func (u Usage) Tokens() int64 {
-	return u.Input + u.CacheRead + u.CacheWrite + u.CacheWrite1h + u.Output
+// Tokens is the sum that a budget in tokens counts. A class below zero counts
+// as nothing, and the sum is at most the largest number.
+func (u Usage) Tokens() int64 { return Add(u.allInput(), max(u.Output, 0)) }
+
+// allInput is the sum of the classes of input.
+func (u Usage) allInput() int64 {
+	var sum int64
+	for _, n := range []int64{u.Input, u.CacheRead, u.CacheWrite, u.CacheWrite1h} {
+		sum = Add(sum, max(n, 0))
+	}
+	return sum
 }
-
-// Money is an amount in 10^-12 USD, in which every price a token is whole.
-type Money int64
-
-// USD is one dollar.
-const USD Money = 1_000_000_000_000

@@ -1,0 +1,131 @@
+package pricing
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+)
+
+// Money is an amount in 10^-12 USD, in which every price a token is whole. The
+// largest is above nine million dollars; arithmetic stays there and never wraps.
+type Money int64
+
+// USD is one dollar.
+const USD Money = 1_000_000_000_000
+
+// moneyDigits is how many digits stand behind a dollar's point.
+const moneyDigits = 12
+
+// Plus is the sum, at most the largest amount.
+func (m Money) Plus(n Money) Money { return Money(Add(int64(m), int64(n))) }
+
+// Times is the amount for n, at most the largest amount; nothing for none and
+// for less.
+func (m Money) Times(n int64) Money {
+	if m <= 0 || n <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(m), uint64(n))
+	if high != 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return Money(low)
+}
+
+// Add is the sum of two numbers, at most the largest and at least the smallest
+// that there is.
+func Add(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// Decimal is the amount in dollars, exactly, such as "0.0315".
+func (m Money) Decimal() string {
+	sign, n := "", uint64(m)
+	if m < 0 {
+		sign, n = "-", -n
+	}
+	fraction := strings.TrimRight(fmt.Sprintf("%0*d", moneyDigits, n%uint64(USD)), "0")
+	whole := sign + strconv.FormatUint(n/uint64(USD), 10)
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// String is the amount for a person: dollars with cents, and of less than a
+// dollar the four digits that say something.
+func (m Money) String() string {
+	sign, n := "", uint64(m)
+	if m < 0 {
+		sign, n = "-", -n
+	}
+	const cent = uint64(USD) / 100
+	if n == 0 || n >= uint64(USD) {
+		n = (n + cent/2) / cent
+		return fmt.Sprintf("%s$%d.%02d", sign, n/100, n%100)
+	}
+	unit := cent / 100 // a hundredth of a cent
+	for n < unit {
+		unit /= 10
+	}
+	rounded := (n + unit/2) / unit * unit
+	return sign + "$" + Money(rounded).Decimal()
+}
+
+// ParseUSD reads an amount of dollars, such as "5" or "0.50": digits, at most
+// one point, and at most twelve digits behind it. It is never below zero.
+func ParseUSD(s string) (Money, error) {
+	n, err := decimal(s, moneyDigits)
+	return Money(n), err
+}
+
+// ParsePerMillion reads a price in dollars a million tokens, such as "3.75", as
+// that of one token.
+func ParsePerMillion(s string) (Money, error) {
+	n, err := decimal(s, moneyDigits-6)
+	return Money(n), err
+}
+
+// decimal reads a number that is not negative, as a whole number of units of
+// 10^-digits. It has to be exact.
+func decimal(s string, digits int) (int64, error) {
+	whole, fraction, pointed := strings.Cut(s, ".")
+	fraction = strings.TrimRight(fraction, "0")
+	bad := whole == "" || !onlyDigits(whole) || !onlyDigits(fraction) || pointed && strings.HasSuffix(s, ".")
+	switch {
+	case strings.HasPrefix(s, "-"):
+		return 0, bailey.NewError(bailey.Invalid, strconv.QuoteToASCII(short(s))+" is below zero", "write an amount of dollars, such as 0.50")
+	case bad:
+		return 0, bailey.NewError(bailey.Invalid, strconv.QuoteToASCII(short(s))+" is not an amount", "write digits with at most one point, such as 0.50")
+	case len(fraction) > digits:
+		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s has more than %d digits behind the point", strconv.QuoteToASCII(short(s)), digits), "round it")
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
+	if err != nil {
+		return 0, bailey.NewError(bailey.Invalid, strconv.QuoteToASCII(short(s))+" is too large", "no amount is above 9 million dollars")
+	}
+	return n, nil
+}
+
+func onlyDigits(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+func short(s string) string {
+	const most = 40
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
