@@ -1,0 +1,146 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/spell"
+)
+
+// Limit is how much may be used, in each unit. Nothing in a unit is no limit
+// of it: no limit is ever zero.
+type Limit struct {
+	Tokens int64         `json:"tokens,omitempty"`
+	Money  pricing.Money `json:"money,omitempty"` // in 10^-12 USD
+}
+
+// None reports whether there is no limit.
+func (l Limit) None() bool { return l == Limit{} }
+
+// And is both limits at once: in each unit the smaller one.
+func (l Limit) And(o Limit) Limit {
+	return Limit{Tokens: smaller(l.Tokens, o.Tokens), Money: smaller(l.Money, o.Money)}
+}
+
+func smaller[T int64 | pricing.Money](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// String is the limit as a person writes it: "2M, 5usd", or "none".
+func (l Limit) String() string {
+	var parts []string
+	if l.Tokens != 0 {
+		parts = append(parts, Tokens(l.Tokens))
+	}
+	if l.Money != 0 {
+		parts = append(parts, l.Money.Decimal()+"usd")
+	}
+	if parts == nil {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+const thousand, million = 1000, 1_000_000
+
+// Tokens is a number of tokens as a person writes it, exactly: 2M, 500k, 1234.
+func Tokens(n int64) string {
+	switch {
+	case n != 0 && n%million == 0:
+		return strconv.FormatInt(n/million, 10) + "M"
+	case n != 0 && n%thousand == 0:
+		return strconv.FormatInt(n/thousand, 10) + "k"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// MaxTokens bounds a budget in tokens.
+const MaxTokens = 1_000_000_000_000
+
+const limitHint = "write tokens as 20000, 500k or 2M, and money as 5usd, 0.50usd or $5"
+
+// ParseLimit reads one budget: tokens (20000, 500k, 2M) or money (5usd, 0.50usd,
+// $5). k and M are a thousand and a million.
+func ParseLimit(s string) (Limit, error) {
+	bad := func(problem string) (Limit, error) {
+		return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: %s", clip(s), problem), limitHint)
+	}
+	number, unit := s, ""
+	if rest, dollars := strings.CutPrefix(s, "$"); dollars {
+		number, unit = rest, "usd"
+	} else if i := strings.IndexFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && r != '.' && r != '-' && r != '+' && r != ',' && r != '_'
+	}); i >= 0 {
+		number, unit = s[:i], strings.ToLower(strings.TrimSpace(s[i:]))
+	}
+	switch {
+	case s == "":
+		return bad("it is empty")
+	case strings.HasPrefix(number, "-"):
+		return bad("it is below zero")
+	case number == "":
+		return bad("it has no number")
+	}
+	per, known := map[string]pricing.Money{"": pricing.USD, "k": thousand * pricing.USD, "m": million * pricing.USD, "usd": pricing.USD}[unit]
+	if !known {
+		return bad(fmt.Sprintf("unknown unit %q, %s", clip(unit), spell.DidYouMean(unit, []string{"k", "m", "usd"})))
+	}
+	amount, err := pricing.ParseUSD(number)
+	switch {
+	case err != nil:
+		return bad("its number cannot be read")
+	case amount == 0:
+		return bad("nothing could be used; leave it out for no budget")
+	case unit == "usd":
+		return Limit{Money: amount}, nil
+	}
+	return tokenLimit(s, amount, int64(per/pricing.USD))
+}
+
+// tokenLimit is amount times per, where that is a whole number.
+func tokenLimit(s string, amount pricing.Money, per int64) (Limit, error) {
+	n := amount.Times(per)
+	if n == math.MaxInt64 { // an amount of a million times a million
+		n = amount / pricing.USD
+		if n > MaxTokens/pricing.Money(per) || amount%pricing.USD != 0 {
+			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: it is above %s tokens", clip(s), Tokens(MaxTokens)), limitHint)
+		}
+		return Limit{Tokens: int64(n) * per}, nil
+	}
+	if n%pricing.USD != 0 {
+		return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: tokens are whole", clip(s)), limitHint)
+	}
+	return Limit{Tokens: int64(n / pricing.USD)}, nil
+}
+
+// ParseLimits reads several budgets that hold at once; of two in one unit that
+// is an error.
+func ParseLimits(list []string) (Limit, error) {
+	var out Limit
+	for _, s := range list {
+		l, err := ParseLimit(s)
+		if err != nil {
+			return Limit{}, err
+		}
+		if l.Tokens != 0 && out.Tokens != 0 || l.Money != 0 && out.Money != 0 {
+			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is a second budget in one unit", clip(s)), "name one in tokens, one in money, or both")
+		}
+		out = out.And(l)
+	}
+	return out, nil
+}
+
+func clip(s string) string {
+	const most = 40
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
