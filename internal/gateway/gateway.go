@@ -74,7 +74,7 @@ func NewCall(state any) *Call { return &Call{state: state, Header: http.Header{}
 func (c *Call) State() any { return c.state }
 
 // Protocol is one dialect. It is pure and safe for concurrent use.
-type Protocol interface {
+type Protocol interface { //nolint:interfacebloat // a dialect is one thing, and its methods are of no use apart
 	// Route tells the endpoint of a request by its method and its exact request
 	// target, as it stood in the request line.
 	Route(method, target string) Endpoint
@@ -126,7 +126,7 @@ type Failure struct {
 }
 
 // Refusal is a request that the gateway does not send.
-type Refusal struct {
+type Refusal struct { //nolint:errname // it is what is said to the harness, and an error besides
 	Status int    // 400, 403, 404, 411, 413, 415
 	Code   string // such as "unknown_field"
 	Path   string // in the document, such as "messages[2].content[0].type"; empty if it is none of its

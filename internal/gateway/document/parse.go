@@ -198,7 +198,7 @@ func (p *parser) decode(literal jsontext.Value) (string, error) {
 	if len(literal) > p.lim.String && len(literal)/6 > p.lim.String {
 		return "", p.tooLong()
 	}
-	s := ""
+	var s string
 	if bytes.IndexByte(literal, '\\') < 0 {
 		end := int(p.dec.InputOffset())
 		s = p.raw[end-len(literal)+1 : end-1]
@@ -237,6 +237,7 @@ func (p *parser) plain() (*Value, error) {
 		kind = True
 	case 'f':
 		kind = False
+	default:
 	}
 	v, err := p.value(kind)
 	if err != nil || kind != Number {
@@ -270,7 +271,7 @@ func (p *parser) add(v *Value) (root bool, err error) {
 		return true, nil
 	}
 	c := &p.open[len(p.open)-1]
-	count := 0
+	var count int
 	if c.value.Kind == Object {
 		p.members = append(p.members, Member{Name: c.name, Value: v})
 		c.name, c.named = "", false
@@ -287,13 +288,12 @@ func (p *parser) add(v *Value) (root bool, err error) {
 
 // explain puts an error in our words and gives it its place.
 func (p *parser) explain(err error) *Error {
-	var bound boundError
-	if errors.As(err, &bound) {
+	if bound, ok := errors.AsType[boundError](err); ok {
 		return &Error{Offset: p.dec.InputOffset(), Path: path(p.dec.StackPointer()), Reason: string(bound)}
 	}
 	e := &Error{Offset: p.dec.InputOffset(), Reason: "the document is not JSON"}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if ok {
 		e.Offset, e.Path = syntax.ByteOffset, path(syntax.JSONPointer)
 	}
 	switch {
@@ -303,7 +303,7 @@ func (p *parser) explain(err error) *Error {
 		e.Reason = "the document ends too early"
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		e.Reason = "a name stands twice in one object"
-	case syntax != nil && syntax.Err != nil:
+	case ok && syntax.Err != nil:
 		e.Reason = "the document is not JSON: " + syntax.Err.Error()
 	}
 	return e

@@ -1,0 +1,355 @@
+package shape
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/bailey-dev/bailey/internal/gateway"
+	"github.com/bailey-dev/bailey/internal/gateway/document"
+)
+
+const (
+	mostShort   = 4096
+	mostRemoved = 100
+)
+
+// walker goes through one document.
+type walker struct {
+	path    []step
+	removed []string
+	more    int   // removals beyond those that are listed
+	bytes   int64 // of text
+	tokens  int64 // of all else
+}
+
+// step is one of a path: a name, or an index where there is none.
+type step struct {
+	name  string
+	index int
+}
+
+func (w *walker) result() Result {
+	removed := w.removed
+	if w.more > 0 {
+		removed = append(removed, fmt.Sprintf("and %d more", w.more))
+	}
+	return Result{Tokens: w.tokens + (w.bytes+2)/3, Removed: removed}
+}
+
+// walk judges a value. gone says that it is to be taken out, and was told.
+func (w *walker) walk(v *document.Value, sp *spec) (gone bool, refusal *gateway.Refusal) {
+	r := sp.kinds[v.Kind]
+	if r == nil {
+		return false, w.refuse(400, "wrong_type", "this is "+v.Kind.String()+", and must be "+sp.expected())
+	}
+	return w.apply(v, r, "")
+}
+
+func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusal *gateway.Refusal) {
+	switch r.what {
+	case pass:
+		return false, nil
+	case text, short, opaque, blob:
+		return false, w.str(v.Text, r)
+	case whole:
+		return false, w.whole(v)
+	case free:
+		w.bytes += size(v)
+		return false, nil
+	case values:
+		return w.value(v, r)
+	case list:
+		return w.list(v, r)
+	case dict:
+		return w.dict(v, r)
+	case object:
+		return w.object(v, r, by)
+	case union:
+		return w.union(v, r)
+	}
+	return false, w.refuse(400, "wrong_type", "there is no rule for this")
+}
+
+func (w *walker) str(s string, r *rule) *gateway.Refusal {
+	if r.check != nil {
+		if refusal := r.check(s); refusal != nil {
+			refusal.Path = w.where()
+			return refusal
+		}
+	}
+	switch r.what {
+	case text:
+		w.bytes += int64(len(s))
+	case short:
+		if len(s) > mostShort {
+			return w.refuse(400, "too_long", fmt.Sprintf("this is longer than %d bytes", mostShort))
+		}
+	case blob:
+		w.tokens += r.blob.tokens(len(s))
+	default:
+	}
+	return nil
+}
+
+func (w *walker) whole(v *document.Value) *gateway.Refusal {
+	if n, ok := v.Int(); !ok || n < 0 || n > 1<<53 {
+		return w.refuse(400, "wrong_type", "this must be a whole number that is not negative, without fraction or exponent")
+	}
+	return nil
+}
+
+func (w *walker) value(v *document.Value, r *rule) (gone bool, refusal *gateway.Refusal) {
+	e := r.values[v.Text]
+	if e == nil {
+		return false, w.refuse(r.status, r.code, document.Quote(v.Text)+" is not a value that bailey knows for this")
+	}
+	return w.judge(e, v.Text)
+}
+
+// judge does what an entry says; keeping is left to the caller.
+func (w *walker) judge(e *entry, name string) (gone bool, refusal *gateway.Refusal) {
+	switch e.verdict {
+	case Keep:
+		return false, nil
+	case Drop:
+		w.tell(name)
+		return true, nil
+	case Refuse:
+		return false, w.refuse(403, e.code, e.detail)
+	case Unknown:
+	}
+	return false, w.refuse(400, "unknown_field", "bailey does not know this")
+}
+
+func (w *walker) list(v *document.Value, r *rule) (gone bool, refusal *gateway.Refusal) {
+	kept := v.Items[:0]
+	dropped := false
+	w.path = append(w.path, step{})
+	for i, item := range v.Items {
+		w.path[len(w.path)-1].index = i
+		gone, refusal := w.walk(item, r.elem)
+		if refusal != nil {
+			return false, refusal
+		}
+		if gone {
+			dropped = true
+			continue
+		}
+		kept = append(kept, item)
+	}
+	w.path = w.path[:len(w.path)-1]
+	v.Items = kept
+	return dropped && len(kept) == 0, nil
+}
+
+func (w *walker) dict(v *document.Value, r *rule) (gone bool, refusal *gateway.Refusal) {
+	kept := v.Members[:0]
+	dropped := false
+	for _, m := range v.Members {
+		w.bytes += int64(len(m.Name))
+		gone, refusal := w.member(m, r.elem)
+		if refusal != nil {
+			return false, refusal
+		}
+		if gone {
+			dropped = true
+			continue
+		}
+		kept = append(kept, m)
+	}
+	v.Members = kept
+	return dropped && len(kept) == 0, nil
+}
+
+func (w *walker) member(m document.Member, sp *spec) (gone bool, refusal *gateway.Refusal) {
+	w.path = append(w.path, step{name: m.Name, index: -1})
+	gone, refusal = w.walk(m.Value, sp)
+	if refusal == nil {
+		w.path = w.path[:len(w.path)-1]
+	}
+	return gone, refusal
+}
+
+func (w *walker) union(v *document.Value, r *rule) (gone bool, refusal *gateway.Refusal) {
+	kind := v.Get(r.by)
+	e, name := r.absent, ""
+	switch {
+	case kind == nil && e == nil:
+		return false, w.refuse(400, "missing_field", document.Quote(r.by)+" is missing")
+	case kind == nil:
+	case kind.Kind != document.String:
+		return false, w.at(r.by, r.status, r.code, "this must be a string, and is "+kind.Kind.String())
+	default:
+		name = kind.Text
+		e = r.variants[name]
+	}
+	if e == nil {
+		return false, w.at(r.by, r.status, r.code, document.Quote(name)+" is not one that bailey knows, so it is not sent")
+	}
+	if gone, refusal := w.judge(e, name); gone || refusal != nil {
+		return gone, refusal
+	}
+	return w.apply(v, e.spec.kinds[document.Object], r.by)
+}
+
+// object judges members. by is the member that told the variant, if one did: it
+// needs no mention among the fields.
+func (w *walker) object(v *document.Value, r *rule, by string) (gone bool, refusal *gateway.Refusal) {
+	o := objectWalk{walker: w, rule: r, by: by, kept: v.Members[:0]}
+	w.tokens += r.tokens
+	for _, m := range v.Members {
+		if refusal := o.take(m); refusal != nil {
+			return false, refusal
+		}
+	}
+	v.Members = o.kept
+	if missing := r.required &^ o.seen; missing != 0 {
+		return false, w.refuse(400, "missing_field", document.Quote(r.nameOf(missing))+" is missing")
+	}
+	if r.required&o.lost != 0 || o.lostOne || (o.dropped && len(o.kept) == 0) {
+		w.tell("nothing is left of it")
+		return true, nil
+	}
+	return false, nil
+}
+
+// objectWalk is the walk through the members of one object.
+type objectWalk struct {
+	*walker
+
+	rule    *rule
+	by      string
+	kept    []document.Member
+	seen    uint64 // of the members that must be there
+	lost    uint64
+	dropped bool
+	one     string // the deciding member
+	lostOne bool
+}
+
+func (o *objectWalk) take(m document.Member) *gateway.Refusal {
+	e := o.rule.fields[m.Name]
+	if e == nil {
+		if o.by == "" || m.Name != o.by {
+			return o.at(m.Name, 400, "unknown_field", "bailey does not know this field, so it is not sent")
+		}
+		o.kept = append(o.kept, m)
+		return nil
+	}
+	if m.Value.Kind == document.Null && (e.spec == nil || e.spec.kinds[document.Null] == nil) {
+		return nil // as if it were not there
+	}
+	if refusal := o.unambiguous(m.Name, e); refusal != nil {
+		return refusal
+	}
+	o.seen |= e.bit
+	gone, refusal := o.entry(m, e)
+	if refusal != nil {
+		return refusal
+	}
+	if gone {
+		o.dropped = true
+		o.lost |= e.bit
+		o.lostOne = o.lostOne || o.rule.oneOf[e.name]
+		return nil
+	}
+	o.kept = append(o.kept, document.Member{Name: e.name, Value: m.Value})
+	return nil
+}
+
+// unambiguous refuses a member that is there under two names, and two where one
+// decides.
+func (o *objectWalk) unambiguous(name string, e *entry) *gateway.Refusal {
+	if e.name != name || o.rule.aliased {
+		for _, k := range o.kept {
+			if k.Name == e.name {
+				return o.at(name, 400, "duplicate_field", "this is there under two names")
+			}
+		}
+	}
+	if !o.rule.oneOf[e.name] {
+		return nil
+	}
+	if o.one != "" {
+		return o.at(name, 400, "ambiguous", document.Quote(o.one)+" is there as well, and only one of them can be")
+	}
+	o.one = e.name
+	return nil
+}
+
+func (o *objectWalk) entry(m document.Member, e *entry) (gone bool, refusal *gateway.Refusal) {
+	if e.verdict == Keep {
+		return o.member(m, e.spec)
+	}
+	o.path = append(o.path, step{name: m.Name, index: -1})
+	gone, refusal = o.judge(e, "")
+	if refusal == nil {
+		o.path = o.path[:len(o.path)-1]
+	}
+	return gone, refusal
+}
+
+// tell notes what is taken out, and what it was.
+func (w *walker) tell(name string) {
+	if len(w.removed) >= mostRemoved {
+		w.more++
+		return
+	}
+	told := w.where()
+	if name != "" {
+		if strconv.QuoteToASCII(name) != `"`+name+`"` || len(name) > 64 {
+			name = document.Quote(name)
+		}
+		told += ": " + name
+	}
+	w.removed = append(w.removed, told)
+}
+
+func (w *walker) refuse(status int, code, detail string) *gateway.Refusal {
+	return &gateway.Refusal{Status: status, Code: code, Path: w.where(), Detail: detail}
+}
+
+// at refuses a member of the value where the walk is.
+func (w *walker) at(name string, status int, code, detail string) *gateway.Refusal {
+	w.path = append(w.path, step{name: name, index: -1})
+	return w.refuse(status, code, detail)
+}
+
+func (w *walker) where() string {
+	var b strings.Builder
+	for _, s := range w.path {
+		if s.index >= 0 {
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+			continue
+		}
+		b.WriteString(document.Step(s.name))
+	}
+	return strings.TrimPrefix(b.String(), ".")
+}
+
+// expected lists the kinds that a value may have.
+func (sp *spec) expected() string {
+	var kinds []string
+	for kind := range sp.kinds {
+		k := document.Kind(kind)
+		if sp.kinds[k] != nil && k != document.False {
+			kinds = append(kinds, k.String())
+		}
+	}
+	return strings.Join(kinds, " or ")
+}
+
+// size is about the number of bytes of a value as JSON, and at least that of its
+// text.
+func size(v *document.Value) int64 {
+	n := int64(len(v.Text)) + 2
+	for _, item := range v.Items {
+		n += size(item) + 1
+	}
+	for _, m := range v.Members {
+		n += int64(len(m.Name)) + 4 + size(m.Value)
+	}
+	return min(n, math.MaxInt32)
+}
