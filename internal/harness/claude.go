@@ -2,8 +2,10 @@ package harness
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gateway"
 )
 
 // claude is Claude Code, @anthropic-ai/claude-code. Tried with 2.1.332.
@@ -24,13 +26,42 @@ func claude() agent {
 			}
 			return []program{{pkg, "claude"}}
 		},
+		dialects: []gateway.Dialect{gateway.Anthropic},
 		settings: claudeSettings,
+		pinned:   claudePinned,
 	}
 }
 
 func claudeSettings(h Host, p *Preset) {
 	p.Allow = []string{"api.anthropic.com:443"}
-	p.Env = []string{
+	p.Env = claudeQuiet()
+	claudeFiles(h, p, nil)
+}
+
+// claudePinned keeps the model in variables: what the host sets there is
+// stronger than the "env" of any settings file, a project's too, once Claude
+// Code is told that the host manages its provider. It also keeps the token
+// from the commands that it runs.
+func claudePinned(h Host, m Model, p *Preset) {
+	p.Env = append(claudeQuiet(), "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST=1", "CLAUDE_CODE_DISABLE_WEB_FETCH=1")
+	for _, name := range []string{
+		"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
+		"ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_FABLE_MODEL",
+	} {
+		p.Env = append(p.Env, name+"="+m.ID)
+	}
+	if m.MaxOutput > 0 {
+		p.Env = append(p.Env, fmt.Sprintf("CLAUDE_CODE_MAX_OUTPUT_TOKENS=%d", m.MaxOutput))
+	}
+	if m.Context > 0 {
+		p.Env = append(p.Env, fmt.Sprintf("CLAUDE_CODE_MAX_CONTEXT_TOKENS=%d", m.Context))
+	}
+	// One is run by the provider, the other asks hosts that nothing leads to.
+	claudeFiles(h, p, []string{"WebSearch", "WebFetch"})
+}
+
+func claudeQuiet() []string {
+	return []string{
 		// No telemetry, error reports, update checks, release notes: nothing
 		// but the model API is asked for.
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
@@ -40,6 +71,10 @@ func claudeSettings(h Host, p *Preset) {
 		// whether the workspace is to be trusted.
 		"CLAUDE_CODE_SANDBOXED=1",
 	}
+}
+
+// claudeFiles answers what a first start asks, and switches tools off.
+func claudeFiles(h Host, p *Preset, deny []string) {
 	state := map[string]any{
 		"hasCompletedOnboarding":        true,
 		"lastOnboardingVersion":         "99.0.0",
@@ -57,10 +92,14 @@ func claudeSettings(h Host, p *Preset) {
 		// twenty characters. The file lives and dies on the sandbox's tmpfs.
 		state["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
 	}
+	// The sandbox is the boundary, so inside it nothing asks; a
+	// --permission-mode that is given is stronger.
+	permissions := map[string]any{"defaultMode": "bypassPermissions"}
+	if len(deny) > 0 {
+		permissions["deny"] = deny
+	}
 	settings := map[string]any{
-		// The sandbox is the boundary, so inside it nothing asks; a
-		// --permission-mode that is given is stronger.
-		"permissions":                       map[string]any{"defaultMode": "bypassPermissions"},
+		"permissions":                       permissions,
 		"skipDangerousModePermissionPrompt": true,
 		"skipWebFetchPreflight":             true, // it would ask a host that no rule names
 	}
@@ -78,4 +117,13 @@ func jsonFile(path string, v any) bailey.File {
 		panic("bug: generated settings do not encode: " + err.Error())
 	}
 	return bailey.File{Path: path, Mode: 0o600, Data: append(data, '\n')}
+}
+
+// compactJSON is a value on one line, for a variable.
+func compactJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("bug: generated settings do not encode: " + err.Error())
+	}
+	return string(data)
 }

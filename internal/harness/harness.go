@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gateway"
 )
 
 // Home is the home folder inside every sandbox.
@@ -33,6 +34,7 @@ type Host struct {
 	Workspace string            // absolute; where the agent will work
 	Env       map[string]string // what was passed with --env and --env-file, names to values
 	Files     Files
+	Model     *Model // the run is for it alone; nil: the agent goes to its own API
 }
 
 // Preset is everything that an agent needs in a sandbox.
@@ -49,26 +51,37 @@ type Preset struct {
 }
 
 // Names lists the agents known by name, sorted.
-func Names() []string { return []string{"claude", "codex", "opencode"} }
+func Names() []string {
+	var names []string
+	for _, a := range agents() {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// agents are the presets, by name.
+func agents() []agent {
+	return []agent{claude(), codex(), copilot(), gemini(), opencode(), pi(), qwen()}
+}
 
 // Known reports whether a preset has that name.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
 // Find looks for an installed agent and says what it needs. An agent that is
 // not installed is a *bailey.Error of kind NotFound whose hint installs it; an
-// unknown name is one of kind Invalid.
+// unknown name, and a model whose dialect the agent does not speak, is one of
+// kind Invalid.
 func Find(name string, h Host) (Preset, error) {
-	var a agent
-	switch name {
-	case "claude":
-		a = claude()
-	case "codex":
-		a = codex()
-	case "opencode":
-		a = opencode()
-	default:
+	i := slices.IndexFunc(agents(), func(a agent) bool { return a.name == name })
+	if i < 0 {
 		return Preset{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("unknown agent %q", name),
 			"known agents: "+strings.Join(Names(), ", "))
+	}
+	a := agents()[i]
+	if h.Model != nil {
+		if err := checkModel(a, *h.Model); err != nil {
+			return Preset{}, err
+		}
 	}
 	inst, ok := locate(a, h)
 	if !ok {
@@ -77,6 +90,10 @@ func Find(name string, h Host) (Preset, error) {
 			"install it with: "+a.install)
 	}
 	p := Preset{Name: a.name, Argv: inst.argv, Mounts: inst.mounts, PathDir: inst.dir}
+	if h.Model != nil {
+		a.pinned(h, *h.Model, &p)
+		return p, nil
+	}
 	a.settings(h, &p)
 	p.Notes = append(p.Notes, baseURLNotes(a, h)...)
 	if len(a.keys) > 0 && !slices.ContainsFunc(a.keys, h.has) {
@@ -122,8 +139,14 @@ type agent struct {
 	// root is the folder that must be seen for a program to work; empty means
 	// the program alone.
 	root func(f Files, program string) string
+	// script is the entry in the package of an agent that node runs.
+	script string
+	// dialects are those that it works with, its own first.
+	dialects []gateway.Dialect
 	// settings adds env, files, rules and notes.
 	settings func(h Host, p *Preset)
+	// pinned does the same for a run with a model, which has no rules.
+	pinned func(h Host, m Model, p *Preset)
 }
 
 // program is a file in an npm package.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -195,7 +196,7 @@ func fromPackage(a agent, h Host, dir string) (installed, bool) {
 		}
 	}
 	modules := strings.TrimSuffix(dir, "/"+a.wrapper)
-	for _, p := range a.platform(h.Arch, hasMusl(h)) {
+	for _, p := range a.programs(h) {
 		for _, file := range []string{
 			path.Join(dir, "node_modules", p.pkg, p.file),
 			path.Join(modules, p.pkg, p.file),
@@ -209,10 +210,18 @@ func fromPackage(a agent, h Host, dir string) (installed, bool) {
 	return fromScript(a, h, dir)
 }
 
-// fromScript takes an older release that is one JavaScript file, with the node
-// of the caller's PATH.
+// programs are where the agent's own program may lie, for this processor.
+func (a agent) programs(h Host) []program {
+	if a.platform == nil {
+		return nil
+	}
+	return a.platform(h.Arch, hasMusl(h))
+}
+
+// fromScript takes an agent, or an older release of one, that is JavaScript in
+// one package, with the node of the caller's PATH.
 func fromScript(a agent, h Host, dir string) (installed, bool) {
-	script := path.Join(dir, "cli.js")
+	script := path.Join(dir, cmp.Or(a.script, "cli.js"))
 	head, err := h.Files.Head(script, 64)
 	if err != nil || !bytes.HasPrefix(head, []byte("#!")) || !bytes.Contains(head, []byte("node")) {
 		return installed{}, false

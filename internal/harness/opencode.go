@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gateway"
 )
 
 // opencodeProvider is a model provider that opencode knows by itself.
@@ -54,19 +55,51 @@ func opencode() agent {
 			}
 			return []program{{pkg + suffix, "bin/opencode"}, {pkg + "-baseline" + suffix, "bin/opencode"}}
 		},
+		dialects: []gateway.Dialect{gateway.OpenAIChat, gateway.OpenAIResponses, gateway.Anthropic},
 		settings: opencodeSettings,
+		pinned:   opencodePinned,
 	}
 }
 
-func opencodeSettings(h Host, p *Preset) {
-	p.Env = []string{
+func opencodeQuiet() []string {
+	return []string{
 		"OPENCODE_DISABLE_AUTOUPDATE=1",
 		"OPENCODE_DISABLE_MODELS_FETCH=1",
 		"OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 		"OPENCODE_DISABLE_SHARE=1",
 	}
-	config := map[string]any{
+}
+
+// opencodePinned gives the configuration in the variable that is stronger than
+// a project's opencode.json.
+func opencodePinned(_ Host, m Model, p *Preset) {
+	library := map[gateway.Dialect]string{
+		gateway.Anthropic:       "@ai-sdk/anthropic",
+		gateway.OpenAIChat:      "@ai-sdk/openai-compatible",
+		gateway.OpenAIResponses: "@ai-sdk/openai",
+	}
+	model := map[string]any{"name": m.ID, "tool_call": true}
+	if m.Context > 0 && m.MaxOutput > 0 { // it takes both or none
+		model["limit"] = m.limits(map[string]any{}, "context", "output")
+	}
+	name := provider + "/" + m.ID
+	pin := compactJSON(map[string]any{
+		"model": name, "small_model": name, "enabled_providers": []string{provider},
+		"provider": map[string]any{provider: map[string]any{
+			"npm": library[m.Dialect], "name": provider,
+			"options": map[string]any{"baseURL": m.versioned(), "apiKey": "{env:" + m.TokenVar + "}"},
+			"models":  map[string]any{m.ID: model},
+		}},
+		// They ask hosts that nothing leads to.
+		"permission": map[string]any{"*": "allow", "webfetch": "deny", "websearch": "deny"},
+	})
+	p.Env = append(opencodeQuiet(), "OPENCODE_CONFIG_CONTENT="+pin)
+	p.Files = opencodeFiles(opencodeConfig())
+}
+
+func opencodeConfig() map[string]any {
+	return map[string]any{
 		"$schema":    "https://opencode.ai/config.json",
 		"autoupdate": false,
 		"share":      "disabled",
@@ -74,6 +107,11 @@ func opencodeSettings(h Host, p *Preset) {
 		// own opencode.json is stronger.
 		"permission": "allow",
 	}
+}
+
+func opencodeSettings(h Host, p *Preset) {
+	p.Env = opencodeQuiet()
+	config := opencodeConfig()
 	providers := map[string]any{}
 	for _, pr := range opencodeProviders() {
 		if !h.has(pr.key) {
@@ -89,8 +127,12 @@ func opencodeSettings(h Host, p *Preset) {
 	if len(providers) > 0 {
 		config["provider"] = providers
 	}
+	p.Files = opencodeFiles(config)
+}
+
+func opencodeFiles(config map[string]any) []bailey.File {
 	const dir = Home + "/.config/opencode/"
-	p.Files = []bailey.File{
+	return []bailey.File{
 		jsonFile(dir+"opencode.json", config),
 		// At each start opencode installs its plugin library from the npm
 		// registry into its configuration folder, unless the lock file there

@@ -68,6 +68,18 @@ type bench struct {
 	work  string
 	cmd   *exec.Cmd
 	quiet []string
+
+	user   netlab.User
+	preset harness.Preset
+	env    []string
+}
+
+// command starts the agent with arguments in the folder of the work.
+func (b bench) command(args []string) *exec.Cmd {
+	argv := append(slices.Clone(b.preset.Argv), args...)
+	cmd := b.lab.CommandAs(b.user, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = b.work, b.env
+	return cmd
 }
 
 // newBench lays out the work and prepares the agent as its preset says.

@@ -1,0 +1,192 @@
+package agents_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/bailey-dev/bailey/internal/gateway"
+	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/testkit/agents"
+	"github.com/bailey-dev/bailey/internal/testkit/netlab"
+	"github.com/bailey-dev/bailey/internal/testkit/provider"
+)
+
+// pinned is how each agent is asked for work, and for more of it in the same
+// session, and in a terminal.
+var pinned = []struct {
+	agent                      string
+	headless, resume, terminal []string
+	dialects                   []gateway.Dialect
+}{
+	{
+		"claude",
+		[]string{"-p", prompt}, []string{"-p", "--continue", more}, []string{prompt},
+		[]gateway.Dialect{gateway.Anthropic},
+	},
+	{
+		"codex",
+		[]string{"exec", "--skip-git-repo-check", prompt}, []string{"exec", "--skip-git-repo-check", "resume", "--last", more}, []string{prompt},
+		[]gateway.Dialect{gateway.OpenAIResponses},
+	},
+	{
+		"copilot",
+		[]string{"-p", prompt}, []string{"--continue", "-p", more}, []string{"-i", prompt},
+		[]gateway.Dialect{gateway.OpenAIChat, gateway.OpenAIResponses, gateway.Anthropic},
+	},
+	{
+		"gemini",
+		[]string{"-p", prompt}, []string{"--resume", "latest", "-p", more}, []string{"-i", prompt},
+		[]gateway.Dialect{gateway.Gemini},
+	},
+	{
+		"opencode",
+		[]string{"run", prompt}, []string{"run", "-c", more}, []string{"--prompt", prompt},
+		[]gateway.Dialect{gateway.OpenAIChat, gateway.OpenAIResponses, gateway.Anthropic},
+	},
+	{
+		"pi",
+		[]string{"-p", prompt}, []string{"-p", "-c", more}, []string{prompt},
+		[]gateway.Dialect{gateway.OpenAIChat, gateway.OpenAIResponses, gateway.Anthropic},
+	},
+	{
+		"qwen",
+		[]string{prompt}, []string{"-c", more}, []string{"-i", prompt},
+		[]gateway.Dialect{gateway.OpenAIChat, gateway.Anthropic},
+	},
+}
+
+const (
+	more    = "and then some more"
+	modelID = "small"
+	modelAt = "127.0.0.1:8123"
+)
+
+// dialectVars are the variables that a run with a model sets, as the agents
+// find them.
+func dialectVars(d gateway.Dialect) (tokenVar string, env []string) {
+	const at = "http://" + modelAt
+	switch d {
+	case gateway.Anthropic:
+		return "ANTHROPIC_AUTH_TOKEN", []string{"ANTHROPIC_BASE_URL=" + at, "ANTHROPIC_AUTH_TOKEN=" + key}
+	case gateway.Gemini:
+		return "GEMINI_API_KEY", []string{"GOOGLE_GEMINI_BASE_URL=" + at, "GEMINI_API_KEY=" + key}
+	case gateway.OpenAIChat, gateway.OpenAIResponses:
+	}
+	return "OPENAI_API_KEY", []string{"OPENAI_BASE_URL=" + at + "/v1", "OPENAI_API_KEY=" + key}
+}
+
+// pinnedBench is a bench whose agent has a model on the loopback and nothing
+// else.
+func pinnedBench(t *testing.T, agent string, d gateway.Dialect, script func(work string) []provider.Turn) bench {
+	t.Helper()
+	lab := netlab.New(t)
+	user := lab.Tester()
+	b := bench{lab: lab, user: user, work: filepath.Join(lab.Dir(), "work")}
+	hello := filepath.Join(b.work, "hello.txt")
+	must(t, os.Mkdir(b.work, 0o755))
+	must(t, os.WriteFile(hello, []byte("one\ntwo\nthree\n"), 0o644))
+	for _, p := range []string{b.work, hello} {
+		must(t, os.Chown(p, int(user.UID), int(user.GID)))
+	}
+	token, env := dialectVars(d)
+	preset, err := harness.Find(agent, harness.Host{
+		Arch: runtime.GOARCH, Home: user.Home, Path: []string{agents.Bin(t)}, Workspace: b.work, Files: harness.OS{},
+		Model: &harness.Model{ID: modelID, Dialect: d, BaseURL: "http://" + modelAt, TokenVar: token, Context: 150_000, MaxOutput: 9000},
+	})
+	must(t, err)
+	placeFiles(t, preset, user)
+	b.preset = preset
+	b.model = provider.New(key, script(b.work)...)
+	srv := &http.Server{Handler: b.model}
+	go func() { _ = srv.Serve(lab.Listen(modelAt)) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	b.env = append([]string{
+		"PATH=/usr/bin:/bin", "HOME=" + user.Home, "USER=" + user.Name, "TERM=xterm-256color", "LANG=C.UTF-8",
+	}, env...)
+	for _, kv := range preset.Env {
+		b.env = append(b.env, strings.ReplaceAll(kv, harness.Home, user.Home))
+	}
+	return b
+}
+
+// checkPinned holds that every request was for the one model, and that nothing
+// else was tried.
+func (b bench) checkPinned(t *testing.T) {
+	t.Helper()
+	for _, p := range b.model.Problems() {
+		t.Errorf("provider: %s", p)
+	}
+	for _, r := range b.model.Requests() {
+		if r.Model != "" && r.Model != modelID {
+			t.Errorf("%s %s asked for model %q", r.Method, r.Path, r.Model)
+		}
+	}
+	for _, c := range b.lab.Connections() {
+		if !c.To.Addr().IsLoopback() {
+			t.Errorf("it spoke to %s %s", c.Proto, c.To)
+		}
+	}
+	for _, q := range b.lab.Questions() {
+		t.Errorf("it asked for %s %s", q.Type, q.Name)
+	}
+}
+
+func (b bench) log(t *testing.T, out string) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	var asked []string
+	for _, r := range b.model.Requests() {
+		asked = append(asked, fmt.Sprintf("%s %s model=%s side=%v %d", r.Method, r.Path, r.Model, r.Side, r.Status))
+	}
+	t.Logf("asked:\n%s\nresults: %+v\noutput:\n%s", strings.Join(asked, "\n"), b.model.Results(), out)
+}
+
+// TestPinned_RealAgentsWorkAndResume: each agent, in each dialect that it
+// speaks, works with a model and nothing else, and goes on where it was.
+func TestPinned_RealAgentsWorkAndResume(t *testing.T) {
+	t.Parallel()
+	for _, tc := range pinned {
+		for _, d := range tc.dialects {
+			t.Run(tc.agent+"_"+string(d), func(t *testing.T) {
+				t.Parallel()
+				b := pinnedBench(t, tc.agent, d, func(work string) []provider.Turn {
+					hello := filepath.Join(work, "hello.txt")
+					return []provider.Turn{
+						provider.Do(provider.Read(hello)),
+						provider.Do(provider.Edit(hello, "two", "TWO")),
+						provider.Do(provider.Write(filepath.Join(work, "new.txt"), "made\n")),
+						provider.Do(provider.Shell("echo $((6*7)) > shell.txt; cat hello.txt")),
+						provider.Say("first part done"),
+						provider.Do(provider.Shell("echo again > again.txt; cat shell.txt")),
+						provider.Say("second part done"),
+					}
+				})
+				out, err := run(t, b.command(tc.headless))
+				if err != nil || !strings.Contains(out, "first part done") {
+					t.Errorf("first: %v", err)
+				}
+				again, err := run(t, b.command(tc.resume))
+				if err != nil || !strings.Contains(again, "second part done") {
+					t.Errorf("resumed: %v", err)
+				}
+				if !b.model.Finished() {
+					t.Error("the script did not come to its end")
+				}
+				for name, want := range map[string]string{
+					"hello.txt": "one\nTWO\nthree\n", "new.txt": "made\n", "shell.txt": "42\n", "again.txt": "again\n",
+				} {
+					checkFile(t, filepath.Join(b.work, name), want)
+				}
+				b.checkPinned(t)
+				b.log(t, out+"\n-----\n"+again)
+			})
+		}
+	}
+}
