@@ -24,22 +24,27 @@ func gemini() agent {
 func geminiSettings(_ Host, p *Preset) {
 	p.Allow = []string{"generativelanguage.googleapis.com:443"}
 	p.Env = geminiQuiet()
-	p.Files = geminiFiles(geminiDir+"settings.json", geminiBase())
+	p.Files = geminiFiles(geminiBase(), "")
 }
 
 // geminiDir is where its user's settings are.
 const geminiDir = Home + "/.gemini/"
 
-// geminiPinned uses the settings of the system, which are stronger than a
-// project's. A variable says where they are.
+// geminiPinned names the model in the variable that is stronger than any
+// settings, and the rest in the user's: those of the system must belong to root
+// to be read, and no file of a sandbox does. A project that sets another way to
+// log in is stronger, and breaks the run.
 func geminiPinned(_ Host, m Model, p *Preset) {
-	const system = geminiDir + "system.json"
 	config := geminiBase()
 	config["model"] = map[string]any{"name": m.ID}
-	// Both are run by the provider, or ask hosts that nothing leads to.
-	config["tools"] = map[string]any{"exclude": []string{"google_web_search", "web_fetch"}}
-	p.Env = append(geminiQuiet(), "GEMINI_CLI_SYSTEM_SETTINGS_PATH="+system, "GEMINI_MODEL="+m.ID)
-	p.Files = geminiFiles(system, config)
+	p.Env = append(geminiQuiet(), "GEMINI_MODEL="+m.ID)
+	p.Files = geminiFiles(config, `
+# Both are run by the provider, or ask hosts that nothing leads to.
+[[rule]]
+toolName = ["google_web_search", "web_fetch"]
+decision = "deny"
+priority = 950
+`)
 }
 
 func geminiQuiet() []string {
@@ -60,16 +65,18 @@ func geminiBase() map[string]any {
 	}
 }
 
-func geminiFiles(path string, config map[string]any) []bailey.File {
+// geminiFiles are its user's settings and its user's rules for tools. The
+// sandbox is the boundary, so inside it nothing asks; an --approval-mode that
+// is given is stronger.
+func geminiFiles(config map[string]any, rules string) []bailey.File {
 	return []bailey.File{
-		jsonFile(path, config),
-		// The sandbox is the boundary, so inside it nothing asks; an
-		// --approval-mode that is given is stronger.
+		jsonFile(geminiDir+"settings.json", config),
 		{Path: geminiDir + "policies/bailey.toml", Mode: 0o600, Data: []byte(`# Made by bailey for this run.
 [[rule]]
 toolName = "*"
 decision = "allow"
 priority = 900
-`)},
+allowRedirection = true
+` + rules)},
 	}
 }

@@ -162,7 +162,7 @@ func TestPinned_RealAgentsWorkAndResume(t *testing.T) {
 						provider.Do(provider.Read(hello)),
 						provider.Do(provider.Edit(hello, "two", "TWO")),
 						provider.Do(provider.Write(filepath.Join(work, "new.txt"), "made\n")),
-						provider.Do(provider.Shell("echo $((6*7)) > shell.txt; cat hello.txt")),
+						provider.Do(provider.Shell("expr 6 '*' 7 > shell.txt; cat hello.txt")),
 						provider.Say("first part done"),
 						provider.Do(provider.Shell("echo again > again.txt; cat shell.txt")),
 						provider.Say("second part done"),
@@ -188,5 +188,56 @@ func TestPinned_RealAgentsWorkAndResume(t *testing.T) {
 				b.log(t, out+"\n-----\n"+again)
 			})
 		}
+	}
+}
+
+// TestPinned_EndWhenTheBudgetIsSpent: 402 is the gateway's answer then. Every
+// agent ends, soon, and says why.
+func TestPinned_EndWhenTheBudgetIsSpent(t *testing.T) {
+	t.Parallel()
+	const said = "the budget of this task is spent"
+	for _, tc := range pinned {
+		for _, d := range tc.dialects {
+			t.Run(tc.agent+"_"+string(d), func(t *testing.T) {
+				t.Parallel()
+				b := pinnedBench(t, tc.agent, d, func(string) []provider.Turn {
+					turn := provider.Say("never said")
+					turn.Fault = provider.Fault{Kind: provider.Refuse, Status: http.StatusPaymentRequired, Message: said}
+					return []provider.Turn{turn}
+				})
+				out, _ := run(t, b.command(tc.headless)) // not each ends with an error
+				if !strings.Contains(out, said) {
+					t.Error("it does not say why")
+				}
+				if n := len(b.model.Requests()); n > 12 {
+					t.Errorf("it asked %d times", n)
+				}
+				b.checkPinned(t)
+				b.log(t, out)
+			})
+		}
+	}
+}
+
+// TestPinned_TerminalStartAsksNothing: nor with a model does a question stand
+// before the work.
+func TestPinned_TerminalStartAsksNothing(t *testing.T) {
+	t.Parallel()
+	for _, tc := range pinned {
+		t.Run(tc.agent, func(t *testing.T) {
+			b := pinnedBench(t, tc.agent, tc.dialects[0], func(work string) []provider.Turn {
+				return []provider.Turn{
+					provider.Do(provider.Write(filepath.Join(work, "new.txt"), "made\n")),
+					provider.Do(provider.Shell("expr 6 '*' 7 > shell.txt")),
+					provider.Say("all done"),
+				}
+			})
+			b.cmd = b.command(tc.terminal)
+			screen := inTerminal(t, b)
+			checkFile(t, filepath.Join(b.work, "new.txt"), "made\n")
+			checkFile(t, filepath.Join(b.work, "shell.txt"), "42\n")
+			b.checkPinned(t)
+			b.log(t, screen)
+		})
 	}
 }

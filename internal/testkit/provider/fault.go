@@ -17,13 +17,14 @@ const (
 
 // Fault goes wrong for the requests of one turn; the zero Fault does not.
 type Fault struct {
-	Kind   FaultKind
-	Times  int               // how many requests meet it, those after them get the turn; 0: all
-	After  int               // events of a stream; with 0 Hang and Cut come before the header. An answer that is no stream is struck in its middle
-	Status int               // of Refuse; with a 3xx, Header has Location
-	Header map[string]string // of Refuse, such as Retry-After
-	Body   string            // of Refuse; empty: an error in the dialect's form
-	Pace   time.Duration     // of Slow
+	Kind    FaultKind
+	Times   int               // how many requests meet it, those after them get the turn; 0: all
+	After   int               // events of a stream; with 0 Hang and Cut come before the header. An answer that is no stream is struck in its middle
+	Status  int               // of Refuse; with a 3xx, Header has Location
+	Header  map[string]string // of Refuse, such as Retry-After
+	Body    string            // of Refuse; empty: an error in the dialect's form
+	Message string            // of that error; empty: "scripted refusal"
+	Pace    time.Duration     // of Slow
 }
 
 // Usage is what a turn says that it used, in tokens and as the classes of

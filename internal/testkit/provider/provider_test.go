@@ -321,6 +321,9 @@ func TestServer_SpeaksEachAgentsTools(t *testing.T) {
 			`{"name":"write_file","parametersJsonSchema":{"properties":{"file_path":{},"content":{}}}}]}]`, []string{
 			`"file_path":"/w/a b"`, `"old_string":"old"`, `"content":"x\ny\n"`, `"name":"run_shell_command"`,
 		}},
+		{"Codex with a model that it does not know", "/v1/responses", `[{"type":"function","name":"exec_command"}]`, []string{
+			`apply_patch \\u003c\\u003c'EOF'\\n*** Begin Patch\\n*** Add File: /w/n`,
+		}},
 		{"Codex in cells", "/v1/responses", `[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec"}]}]`, []string{
 			`"namespace":"functions"`, `tools.exec_command({`, `tools.apply_patch(`,
 		}},

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *stream) refuse() bool {
 			_, _ = s.w.Write([]byte(s.fault.Body))
 			return true
 		}
-		fail(s, s.fault.Status, "scripted_error", "scripted refusal")
+		fail(s, s.fault.Status, "scripted_error", cmp.Or(s.fault.Message, "scripted refusal"))
 		return true
 	case Hang, Cut:
 		if s.fault.After == 0 {

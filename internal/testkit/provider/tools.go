@@ -120,8 +120,8 @@ func edits(c Call) []use {
 		{"edit", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
 		{"edit", map[string]any{"path": c.Path, "old_str": c.Old, "new_str": c.New}},
 		{"edit", map[string]any{"path": c.Path, "edits": []any{map[string]any{"oldText": c.Old, "newText": c.New}}}},
-		{"replace", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
 		{"replace", map[string]any{"file_path": c.Path, "instruction": why, "old_string": c.Old, "new_string": c.New}},
+		{"replace", map[string]any{"file_path": c.Path, "old_string": c.Old, "new_string": c.New}},
 	}
 }
 
@@ -168,7 +168,7 @@ func (b toolbox) shell(id, command string) (toolCall, error) {
 }
 
 // patch uses the agent's tool for patches: Codex's takes free text, opencode's
-// an object with the same text.
+// an object with the same text, and a shell of Codex's takes it as a command.
 func (b toolbox) patch(id, hunk string) (toolCall, error) {
 	text := "*** Begin Patch\n" + hunk + "*** End Patch\n"
 	t, ok := b.find("apply_patch")
@@ -178,6 +178,10 @@ func (b toolbox) patch(id, hunk string) (toolCall, error) {
 	case ok:
 		tc, _ := b.object(id, "apply_patch", map[string]any{"patchText": text})
 		return tc, nil
+	}
+	if _, ok := b.find("exec_command"); ok {
+		// Codex, with a model that it does not know: it reads this command.
+		return b.shell(id, "apply_patch <<'EOF'\n"+text+"EOF\n")
 	}
 	return b.script(id, "apply_patch", text)
 }
