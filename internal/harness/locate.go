@@ -226,7 +226,10 @@ func fromScript(a agent, h Host, dir string) (installed, bool) {
 	if err != nil || !bytes.HasPrefix(head, []byte("#!")) || !bytes.Contains(head, []byte("node")) {
 		return installed{}, false
 	}
-	for _, d := range slices.Concat(h.Path, binFolders(h)) {
+	modules := strings.TrimSuffix(dir, "/"+a.wrapper)
+	// One that was installed with the package fits it; another may be too old.
+	beside := []string{path.Join(modules, ".bin"), path.Join(modules, "../../bin")}
+	for _, d := range slices.Concat(beside, h.Path, binFolders(h)) {
 		node, err := h.follow(path.Join(d, "node"))
 		if err != nil || path.Base(node) != "node" || !isELF(h.Files, node) {
 			continue

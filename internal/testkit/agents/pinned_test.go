@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,12 +128,14 @@ func (b bench) checkPinned(t *testing.T) {
 		}
 	}
 	for _, c := range b.lab.Connections() {
-		if !c.To.Addr().IsLoopback() {
+		if !c.To.Addr().IsLoopback() && c.To.Addr() != netlab.Resolver {
 			t.Errorf("it spoke to %s %s", c.Proto, c.To)
 		}
 	}
 	for _, q := range b.lab.Questions() {
-		t.Errorf("it asked for %s %s", q.Type, q.Name)
+		if !slices.Contains(b.preset.Quiet, strings.TrimSuffix(q.Name, ".")) {
+			t.Errorf("it asked for %s %s", q.Type, q.Name)
+		}
 	}
 }
 
