@@ -10,7 +10,7 @@ import (
 // The prefix of models, and the methods that are served. A stream without
 // alt=sse is a JSON array, which no client in use asks for.
 const (
-	list     = "/v1beta/models"
+	models   = "/v1beta/models"
 	generate = ":generateContent"
 	stream   = ":streamGenerateContent?alt=sse"
 	count    = ":countTokens"
@@ -22,7 +22,7 @@ const (
 func (d *Dialect) Route(method, target string) gateway.Endpoint {
 	switch method {
 	case http.MethodGet:
-		if target == list {
+		if target == models {
 			return gateway.Models
 		}
 	case http.MethodPost:
@@ -39,7 +39,7 @@ func (d *Dialect) Route(method, target string) gateway.Endpoint {
 // verb returns what is asked of a model, from the colon on, or "" if the target
 // is none of a model.
 func verb(target string) string {
-	rest, ok := strings.CutPrefix(target, list+"/")
+	rest, ok := strings.CutPrefix(target, models+"/")
 	if !ok {
 		return ""
 	}
@@ -68,4 +68,12 @@ func isModel(name string) bool {
 }
 
 // target is where a request goes: to the pinned model, by the same method.
-func target(model, verb string) string { return list + "/" + model + verb }
+func target(model, verb string) string { return "/v1beta/" + resource(model) + verb }
+
+// resource is a model's full name, which the settings may have without its kind.
+func resource(model string) string {
+	if strings.Contains(model, "/") {
+		return model
+	}
+	return "models/" + model
+}

@@ -89,12 +89,12 @@ func (c *Chat) FailStream(f gateway.Failure) []byte {
 }
 
 // Models renders the list of models.
-func (r *Responses) Models(pin gateway.Pin) []byte { return models(pin) }
+func (r *Responses) Models(pin gateway.Pin) []byte { return modelList(pin) }
 
 // Models renders the list of models.
-func (c *Chat) Models(pin gateway.Pin) []byte { return models(pin) }
+func (c *Chat) Models(pin gateway.Pin) []byte { return modelList(pin) }
 
-func models(pin gateway.Pin) []byte {
+func modelList(pin gateway.Pin) []byte {
 	type model struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`

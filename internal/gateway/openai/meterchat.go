@@ -27,15 +27,10 @@ type chatMeter struct {
 // Meter returns what reads the answer to a call.
 func (c *Chat) Meter(call *gateway.Call) gateway.Meter {
 	m := &chatMeter{counter: counter{input: "prompt_tokens", output: "completion_tokens"}}
-	if s, ok := call.State().(chatState); ok {
+	if s, ok := call.State().(*chatState); ok {
 		m.hide = s.hideUsage
 	}
 	return m
-}
-
-// chatState is what Chat keeps of a call.
-type chatState struct {
-	hideUsage bool
 }
 
 // chunk is what is read of one, or of a whole completion.
