@@ -17,8 +17,9 @@ type meter struct {
 	known  bool
 	served string
 	seen   int64
-	ended  bool
+	final  bool // the usage is of the whole call
 	stale  bool // text came after the usage
+	ended  bool
 }
 
 // Meter returns what reads the answer to a call.
@@ -68,7 +69,7 @@ func (m *meter) Event(_ string, data []byte) bool {
 // Whole takes an answer that is no stream.
 func (m *meter) Whole(body []byte) []byte {
 	m.read(body)
-	m.ended = true
+	m.final, m.ended = true, true
 	return body
 }
 
@@ -84,7 +85,10 @@ func (m *meter) read(data []byte) {
 	for i := range a.Candidates {
 		m.candidate(&a.Candidates[i])
 	}
-	if a.Feedback != nil && a.Feedback.Blocked != "" || tally.Present(a.Error) {
+	if a.Feedback != nil && a.Feedback.Blocked != "" {
+		m.final, m.ended = true, true
+	}
+	if tally.Present(a.Error) {
 		m.ended = true
 	}
 	if tally.Present(a.Usage) {
@@ -98,7 +102,7 @@ func (m *meter) read(data []byte) {
 func (m *meter) candidate(c *candidate) {
 	m.seen += tally.Text(c.Content)
 	if c.Finish != "" {
-		m.ended = true
+		m.final, m.ended = true, true
 	}
 	if c.Grounding != nil {
 		m.tool("google_search", max(1, int64(len(c.Grounding.Queries))))
@@ -150,7 +154,7 @@ func (m *meter) tool(name string, n int64) {
 func (m *meter) Result() gateway.Result {
 	return gateway.Result{
 		Usage:  m.got,
-		Known:  m.known && m.ended && !m.stale,
+		Known:  m.known && m.final && !m.stale,
 		Ended:  m.ended,
 		Output: tally.Tokens(m.seen),
 		Served: m.served,

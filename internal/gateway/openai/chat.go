@@ -40,7 +40,7 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 	if v.Delete("store").IsTrue() {
 		call.Removed = append(call.Removed, "store: true")
 	}
-	cacheKey(v, c.task)
+	cacheKey(v, c.salt)
 	st.hideUsage = askUsage(v)
 	if err := pinned(call, pin); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -55,13 +56,13 @@ const models = "/v1/models"
 // Responses speaks the Responses API. It is a gateway.Protocol.
 type Responses struct {
 	list *shape.Shape
-	task string
+	salt []byte
 }
 
 // Chat speaks Chat Completions. It is a gateway.Protocol.
 type Chat struct {
 	list *shape.Shape
-	task string
+	salt []byte
 }
 
 var (
@@ -69,24 +70,30 @@ var (
 	_ gateway.Protocol = (*Chat)(nil)
 )
 
-// NewResponses returns the dialect for a task, which is any text that no other
-// task has: what names a cache is made a name of the task's. An error is one of
-// the list that is part of the dialect.
-func NewResponses(task string) (*Responses, error) {
+// NewResponses returns the dialect, for one task: what names a cache is made a
+// name of this value's alone. An error is one of the list that is part of the
+// dialect.
+func NewResponses() (*Responses, error) {
 	list, err := responsesList()
 	if err != nil {
 		return nil, fmt.Errorf("load the list of responses: %w", err)
 	}
-	return &Responses{list: list, task: task}, nil
+	return &Responses{list: list, salt: salt()}, nil
 }
 
-// NewChat returns the dialect for a task, as NewResponses does.
-func NewChat(task string) (*Chat, error) {
+// NewChat returns the dialect, for one task, as NewResponses does.
+func NewChat() (*Chat, error) {
 	list, err := chatList()
 	if err != nil {
 		return nil, fmt.Errorf("load the list of chat completions: %w", err)
 	}
-	return &Chat{list: list, task: task}, nil
+	return &Chat{list: list, salt: salt()}, nil
+}
+
+func salt() []byte {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	return b
 }
 
 // Shape is the list of what is known of a dialect, for tests that hold it to a
@@ -126,12 +133,12 @@ func pinned(call *gateway.Call, pin gateway.Pin) error {
 // cacheKey replaces the name by which the provider finds what it has cached. It
 // is free text of the client's, and would be shared by all tasks of a key; what
 // is sent is as good a name, says nothing, and is this task's alone.
-func cacheKey(v *document.Value, task string) {
+func cacheKey(v *document.Value, salt []byte) {
 	key := v.Get("prompt_cache_key")
 	if key == nil {
 		return
 	}
-	mac := hmac.New(sha256.New, []byte(task))
+	mac := hmac.New(sha256.New, salt)
 	_, _ = mac.Write([]byte(key.Str()))
 	v.Set("prompt_cache_key", document.NewString(hex.EncodeToString(mac.Sum(nil)[:16])))
 }

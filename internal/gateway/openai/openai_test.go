@@ -16,7 +16,7 @@ import (
 
 func responses(tb testing.TB) *openai.Responses {
 	tb.Helper()
-	r, err := openai.NewResponses("task 1")
+	r, err := openai.NewResponses()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func responses(tb testing.TB) *openai.Responses {
 
 func chat(tb testing.TB) *openai.Chat {
 	tb.Helper()
-	c, err := openai.NewChat("task 1")
+	c, err := openai.NewChat()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -355,25 +355,22 @@ func TestModels(t *testing.T) {
 func TestRead_CacheKeyIsTheTasks(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"x","input":"hi","prompt_cache_key":"session"}`
-	key := func(task, body string) string {
-		r, err := openai.NewResponses(task)
-		if err != nil {
-			t.Fatal(err)
-		}
+	key := func(r *openai.Responses, body string) string {
 		call, err := read(r, body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return call.Body.Get("prompt_cache_key").Str()
 	}
-	one := key("task 1", body)
-	if again := key("task 1", body); again != one {
+	task := responses(t)
+	one := key(task, body)
+	if again := key(task, body); again != one {
 		t.Errorf("the same is named %s, then %s", one, again)
 	}
-	if other := key("task 2", body); other == one {
+	if other := key(responses(t), body); other == one {
 		t.Error("two tasks share a name")
 	}
-	if other := key("task 1", strings.Replace(body, "session", "another", 1)); other == one {
+	if other := key(task, strings.Replace(body, "session", "another", 1)); other == one {
 		t.Error("two sessions share a name")
 	}
 }

@@ -46,7 +46,7 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 			call.Removed = append(call.Removed, "store: true")
 		}
 		call.Body.Set("store", document.NewBool(false))
-		cacheKey(call.Body, r.task)
+		cacheKey(call.Body, r.salt)
 	}
 	if !call.Body.Get("stream").IsTrue() {
 		call.Body.Delete("stream_options")
