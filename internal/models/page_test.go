@@ -78,7 +78,7 @@ func TestPage_ShowsTheExampleAndEveryKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(string(schema), "\n") {
+	for line := range strings.SplitSeq(string(schema), "\n") {
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), `"`), `": {`)
 		if strings.HasSuffix(line, `": {`) && !slices.Contains([]string{"properties", "items", "additionalProperties", "propertyNames", "price.items"}, name) && !strings.Contains(string(example), name+":") {
 			t.Errorf("the example does not show the key %s", name)

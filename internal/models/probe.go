@@ -121,7 +121,7 @@ func (m *Model) refused(status int, text, key []byte) error {
 func (m *Model) testBody() (target string, body []byte, err error) {
 	const question = "Answer with the word ok."
 	talk := []any{map[string]any{"role": "user", "content": question}}
-	fields := map[string]any{}
+	var fields map[string]any
 	switch m.Dialect {
 	case gateway.Anthropic:
 		target = "/v1/messages"
