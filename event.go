@@ -18,6 +18,9 @@ const (
 	EventNetPolicy       EventType = "net.policy"     // the rules were changed under the sandbox
 	EventSecretUse       EventType = "secret.use"     // a request carried the value of a secret
 	EventSecretChanged   EventType = "secret.changed" // secrets were rotated, changed or withdrawn under the sandbox
+	EventModelCall       EventType = "model.call"     // a model call, at its end
+	EventModelRefused    EventType = "model.refused"  // one that the gateway did not send, or that failed
+	EventModelTotal      EventType = "model.total"    // what all calls of a run used
 	EventFileShadowed    EventType = "file.shadowed"  // a private copy was changed inside
 	EventFileReverted    EventType = "file.reverted"  // the host's was set right after the run
 	EventFileOpen        EventType = "file.open"      // it was not set right, or not looked at
@@ -57,9 +60,32 @@ type Event struct {
 	Secret string `json:"secret,omitempty"` // id
 	Status int    `json:"status,omitempty"` // of an HTTP answer; absent: there was none
 
+	Model   string    `json:"model,omitempty"`   // as the operator calls it
+	Removed []string  `json:"removed,omitempty"` // from a model call before it was sent
+	Use     *ModelUse `json:"use,omitempty"`     // what it used
+
 	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
 	Path     string `json:"path,omitempty"`  // of a file; of an HTTP request where rules judge it, without the query
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	Message  string `json:"message,omitempty"` // one sentence for a person
+}
+
+// ModelUse is what model calls used, in tokens. The classes do not overlap:
+// Input holds neither CacheRead nor CacheWrite.
+type ModelUse struct {
+	Requests   int64  `json:"requests,omitempty"` // of a sum
+	Input      int64  `json:"input_tokens"`
+	Output     int64  `json:"output_tokens"`
+	CacheRead  int64  `json:"cache_read"`
+	CacheWrite int64  `json:"cache_write"`
+	CostUSD    string `json:"cost_usd,omitempty"`   // a decimal number; absent without a price
+	Estimated  bool   `json:"estimated,omitempty"`  // the provider did not say it
+	Stream     bool   `json:"stream,omitempty"`     // the answer came as events
+	Retried    bool   `json:"retried,omitempty"`    // it was sent twice
+	FirstMS    int64  `json:"first_ms,omitempty"`   // until the answer began
+	Served     string `json:"served,omitempty"`     // the model that answered, by the provider's word, if another
+	Odd        string `json:"odd,omitempty"`        // what was odd about the counts
+	Limits     string `json:"limits,omitempty"`     // what the provider says of its rate limits
+	Unrecorded int    `json:"unrecorded,omitempty"` // refusals that have no event, of a sum
 }

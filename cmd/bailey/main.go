@@ -12,7 +12,9 @@ import (
 	"context"
 	"os"
 
+	"github.com/bailey-dev/bailey/internal/app/gateway"
 	"github.com/bailey-dev/bailey/internal/app/helper"
+	"github.com/bailey-dev/bailey/internal/app/keybearer"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
@@ -20,6 +22,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/early"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
+	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/posture"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/runsc"
@@ -45,6 +48,10 @@ func play(args []string) int {
 		return helper.Main()
 	case gate.Argv0:
 		return proxy.Main(args[1:])
+	case modelgate.Argv0:
+		return gateway.Main(args[1:])
+	case modelgate.KeyArgv0:
+		return keybearer.Main()
 	case watchdog.Argv0:
 		return watchdog.Main(args)
 	case userns.Argv0: // held by its parent at its first instruction

@@ -35,9 +35,11 @@ func (l *Ledger) Cancel(g *Grant) error {
 	return l.settle(g, record{Usage: &pricing.Usage{}, Void: true})
 }
 
-// settle is not given up with the call, whose client may be gone: what was used
-// was used.
 func (l *Ledger) settle(g *Grant, r record) error {
+	// It is not given up with the call, whose client may be gone: what was used
+	// was used.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*longestLock) //nolint:forbidigo // see above
+	defer cancel()
 	l.turn <- struct{}{}
 	defer l.end()
 	if g.done {
@@ -52,12 +54,12 @@ func (l *Ledger) settle(g *Grant, r record) error {
 	close(l.settled)
 	l.settled = make(chan struct{})
 	l.tell()
-	return l.write(p)
+	return l.write(ctx, p)
 }
 
 // write adds what is pending.
-func (l *Ledger) write(p *page) error {
-	return p.locked(nil, func() error {
+func (l *Ledger) write(ctx context.Context, p *page) error {
+	return p.locked(ctx, func() error {
 		if err := p.read(); err != nil {
 			return err
 		}
@@ -78,7 +80,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 			return l.Flush()
 		case <-l.work:
 		}
-		if !pauseFor(ctx.Done(), keepAfter) {
+		if pauseFor(ctx, keepAfter) != nil {
 			return l.Flush()
 		}
 		if err := l.Flush(); err != nil {
@@ -93,12 +95,14 @@ func (l *Ledger) Run(ctx context.Context) error {
 // Flush writes what could not be written, and waits for the disk to keep all of
 // it.
 func (l *Ledger) Flush() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*longestLock) //nolint:forbidigo // as in settle
+	defer cancel()
 	l.turn <- struct{}{}
 	var errs []error
 	var dirty []*page
 	for _, p := range l.pages {
 		if len(p.pending) > 0 {
-			errs = append(errs, l.write(p))
+			errs = append(errs, l.write(ctx, p))
 		}
 		if p.dirty {
 			dirty = append(dirty, p)

@@ -20,6 +20,10 @@ type runCommand struct {
 	Ask         bool     `help:"Ask about a host that no rule names, in place of refusing it: its connections wait up to 30 seconds for your answer (bailey net pending)." group:"Network"`
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
+	Model  text     `placeholder:"NAME" help:"Give the command this model of models.yaml (bailey models) and no other: it finds the gateway in the variables of the model's protocol, and no key. The network is none unless rules are given." group:"Model"`
+	Budget []string `placeholder:"2M|5usd" sep:"none" help:"How much the run may use of the model, in tokens (500k, 2M) or in money (5usd, 0.50usd), beside the limits in models.yaml. When it is spent, calls are refused with status 402. Repeatable." group:"Model"`
+	Record text     `placeholder:"DIR" help:"Write requests and answers with their content to a file in this folder. Otherwise no content is kept." group:"Model"`
+
 	Env     []string `placeholder:"NAME[=VALUE]" sep:"none" help:"Pass this variable to the command. Nothing else of your environment enters. NAME alone takes your own value; NAME=VALUE stands in bailey's own arguments, where every user of the machine can read it while it runs: pass a secret as NAME. Repeatable." group:"Environment"`
 	Secret  []string `placeholder:"NAME[=VAR]" sep:"none" help:"Lend this secret (bailey secret): the command gets a placeholder in the secret's variable, or in VAR, and the proxy puts the value on requests to the secret's hosts, which are allowed with it. Repeatable." group:"Environment"`
 	EnvFile []string `placeholder:"FILE" sep:"none" help:"Pass the variables that a file names, one NAME=VALUE a line, as docker reads it: quotes are kept as part of the value, and a line that begins with export is refused. NAME alone takes your own value, but not in a file of the workspace, which the sandbox can write; nor is a link followed there. Repeatable." group:"Environment"`
@@ -41,7 +45,7 @@ type runCommand struct {
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
-	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, copilot, gemini, opencode, pi, qwen), or any command. After -- it is never an agent's name."`
+	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, opencode), or any command. After -- it is never an agent's name."`
 }
 
 // text is a value that was given and therefore says something.
@@ -66,6 +70,7 @@ Examples:
   bailey run --allow '*.example.com' -- npm ci  the names below example.com, ports 80 and 443
   bailey run --allow db.example.com:5432 -- psql -h db.example.com
   bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other
+  bailey run --model small --budget 2M claude   Claude Code with a model of models.yaml, no network and no key
   bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'
 
 Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out, a limit was passed, or git on the host would have acted for it; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
@@ -84,7 +89,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Model: string(c.Model), Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

@@ -45,8 +45,12 @@ var beside = [...]string{ //nolint:gochecknoglobals // read once, before main
 // firstPath is where that program lies (sandbox.FirstPath; a test compares).
 const firstPath = "/.bailey/bailey"
 
-// proxy is the proxy's name (role.Proxy; TestRolesSkipGVisor in spec).
-const proxy = "bailey-proxy"
+// The names of the roles for requests (role.Proxy, role.Gateway;
+// TestRolesSkipGVisor in spec).
+const (
+	proxy   = "bailey-proxy"
+	gateway = "bailey-gateway"
+)
 
 // task is the head of the runtime's initTask (runtime/proc.go): the functions
 // follow it.
@@ -72,6 +76,8 @@ func init() {
 	switch os.Args[0] {
 	case firstPath:
 		skip(inside[:])
+	case gateway:
+		skip(beside[:])
 	case proxy:
 		// On one processor the runtime needs less memory, which an idle proxy has
 		// no use for; at its first connection it takes all of them.

@@ -31,6 +31,7 @@ const (
 type Pin struct {
 	ID        string                     `json:"id"`   // bailey's
 	Name      string                     `json:"name"` // the provider's, which is sent
+	Dialect   Dialect                    `json:"dialect"`
 	MaxOutput int64                      `json:"max_output,omitempty"`
 	Context   int64                      `json:"context,omitempty"`
 	Drop      []string                   `json:"drop,omitempty"`   // top-level parameters that are removed

@@ -238,6 +238,13 @@ const proxyBit = 0x800000
 // ProxyID is the host id of a root caller's proxy whose sandbox has the id n.
 func ProxyID(n int) int { return n ^ proxyBit }
 
+// gatewayBit sets the model gateway's id apart from both.
+const gatewayBit = 0x400000
+
+// GatewayID is the host id of a root caller's model gateway whose sandbox has
+// the id n.
+func GatewayID(n int) int { return n ^ gatewayBit }
+
 // socketpair returns our end, non-blocking, and the end that a child inherits.
 func socketpair() (ours, theirs int, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -67,7 +67,7 @@ type Model struct {
 
 // Pin is the model as the gateway's dialects need it.
 func (m *Model) Pin() gateway.Pin {
-	return gateway.Pin{ID: m.ID, Name: m.Name, MaxOutput: m.MaxOutput, Context: m.Context, Drop: m.Drop, Rename: m.Rename, Extra: m.Extra}
+	return gateway.Pin{ID: m.ID, Name: m.Name, Dialect: m.Dialect, MaxOutput: m.MaxOutput, Context: m.Context, Drop: m.Drop, Rename: m.Rename, Extra: m.Extra}
 }
 
 // Names lists the models, in the order of the file.

@@ -7,6 +7,8 @@ const (
 	Helper   = "bailey-helper"
 	Watchdog = "bailey-watchdog"
 	Proxy    = "bailey-proxy"
+	Gateway  = "bailey-gateway"
+	Key      = "bailey-key"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 

@@ -54,7 +54,7 @@ func TestArgs_ArriveWithTheirDescriptors(t *testing.T) {
 	defer r.Close()
 	cmd, ours, out := waiting(t)
 	want := []string{"runsc", "--net", "none", strings.Repeat("long", 10000)}
-	if err := runsc.SendArgs(ours, want, []int{int(w.Fd())}); err != nil {
+	if err := runsc.SendArgs(ours, want, []int{int(w.Fd())}, -1); err != nil {
 		t.Fatal(err)
 	}
 	_ = w.Close()
@@ -72,7 +72,7 @@ func TestArgs_ArriveWithTheirDescriptors(t *testing.T) {
 func TestArgs_NoneEndIt(t *testing.T) {
 	t.Parallel()
 	cmd, ours, _ := waiting(t)
-	if err := runsc.SendArgs(ours, []string{strings.Repeat("x", 1<<20)}, nil); err == nil {
+	if err := runsc.SendArgs(ours, []string{strings.Repeat("x", 1<<20)}, nil, -1); err == nil {
 		t.Error("arguments without an end were sent")
 	}
 	_ = ours.Close()

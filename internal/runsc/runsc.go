@@ -20,6 +20,10 @@ const (
 	ArgsFD = 4
 	ExeFD  = 5 // its own program, which was its path
 
+	// ModelFD is the null device until the sandbox's end of the wire to the
+	// model gateway takes its place, which comes with the arguments.
+	ModelFD = 6
+
 	// HighFD is the null device. It is there for its number alone: whoever has
 	// it has a table for 256 descriptors, and so has every child. gVisor's kernel
 	// moves its standard streams up to 253, and would wait 5 to 20 ms for the
@@ -27,8 +31,12 @@ const (
 	HighFD = 200
 )
 
-// guestWireFD is the wire's number in the sandbox's first process.
-const guestWireFD = 3
+// The numbers of the wires in the sandbox's first process (wire.FD,
+// wire.ModelFD).
+const (
+	guestWireFD  = 3
+	guestModelFD = 4
+)
 
 // Config is what differs from sandbox to sandbox.
 type Config struct {
@@ -36,6 +44,7 @@ type Config struct {
 	Root     string // state folder, on a tmpfs of the helper
 	Bundle   string // folder of config.json, on the same tmpfs
 	Net      bailey.NetMode
+	Model    bool   // ModelFD is the sandbox's end of the wire to the model gateway
 	DebugLog string // folder for gVisor's own logs; empty for none
 }
 
@@ -68,8 +77,13 @@ func RunArgs(c Config) []string {
 	if c.DebugLog != "" {
 		args = append(args, "--debug", "--debug-log="+c.DebugLog+"/")
 	}
-	return append(args, "run",
-		"--bundle="+c.Bundle,
-		"--pass-fd="+strconv.Itoa(WireFD)+":"+strconv.Itoa(guestWireFD),
-		string(c.ID))
+	args = append(args, "run", "--bundle="+c.Bundle, passFD(WireFD, guestWireFD))
+	if c.Model {
+		args = append(args, passFD(ModelFD, guestModelFD))
+	}
+	return append(args, string(c.ID))
+}
+
+func passFD(ours, inside int) string {
+	return "--pass-fd=" + strconv.Itoa(ours) + ":" + strconv.Itoa(inside)
 }

@@ -18,6 +18,7 @@ const (
 	OpExec     Op = iota + 1 // run a command; frames follow
 	OpPing                   // answer with one Ready frame
 	OpShutdown               // end every process, answer with one Ready frame, exit
+	OpModel                  // listen for model calls at ModelAddr, answer with one Ready or Failed frame
 )
 
 // MaxHeader is the most bytes that an encoded Header has: the arguments and
@@ -91,7 +92,7 @@ func (h *Header) Validate() error {
 	switch h.Op {
 	case OpExec:
 		return h.Exec.validate()
-	case OpPing, OpShutdown:
+	case OpPing, OpShutdown, OpModel:
 		return nil
 	}
 	return fmt.Errorf("unknown operation %d", h.Op)

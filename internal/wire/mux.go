@@ -14,8 +14,15 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// FD is the descriptor that holds the wire inside the sandbox.
-const FD = 3
+// FD is the descriptor that holds the wire inside the sandbox, and ModelFD that
+// of the wire to the model gateway, in a sandbox that has one.
+const (
+	FD      = 3
+	ModelFD = 4
+)
+
+// ModelAddr is where model calls are taken inside a sandbox.
+const ModelAddr = "127.0.0.1:4749"
 
 // window is how many bytes of one stream may wait on the receiving side.
 const window = 256 << 10
@@ -69,6 +76,9 @@ func (h *Host) Open() (io.ReadWriteCloser, error) {
 // is lost.
 func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, OpPing) }
 
+// Model asks sandboxd to take model calls, and returns when it does.
+func (h *Host) Model(ctx context.Context) error { return h.ask(ctx, OpModel) }
+
 // Shutdown asks sandboxd to end every process: SIGTERM, SIGKILL a second
 // later. It returns when they are gone and sandboxd is about to exit.
 func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdown) }
@@ -108,6 +118,9 @@ func (h *Host) exchange(ctx context.Context, op Op) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask sandboxd: %w", err)
+	case f.Type == Failed:
+		_, message, _ := f.Failure()
+		return fmt.Errorf("ask sandboxd: %q", message)
 	case f.Type != Ready:
 		return fmt.Errorf("ask sandboxd: answer of type %d: %w", f.Type, ErrFrame)
 	}

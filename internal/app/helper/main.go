@@ -88,6 +88,9 @@ func run(control *os.File) error {
 	if err != nil {
 		return err
 	}
+	if s.Model >= 0 {
+		g.model = files[s.Model]
+	}
 	proxy, err := prepare(s, files)
 	if err != nil {
 		return err
@@ -152,9 +155,10 @@ func network(proxy *os.File, st *ocispec.Staged) error {
 
 // gvisor is gVisor's program, started and waiting for its arguments.
 type gvisor struct {
-	cmd  *exec.Cmd
-	args *os.File
-	log  *tail
+	cmd   *exec.Cmd
+	args  *os.File
+	model *os.File // the sandbox's end of the wire to the model gateway, or nil
+	log   *tail
 }
 
 func launch() (*gvisor, error) {
@@ -177,7 +181,7 @@ func launch() (*gvisor, error) {
 		WaitDelay:   stopGrace,
 	}
 	exe := os.NewFile(handoff.ExeFD, "exe")
-	for fd, f := range map[int]*os.File{runsc.WireFD: wire, runsc.ArgsFD: argsOut, runsc.ExeFD: exe, runsc.HighFD: null} {
+	for fd, f := range map[int]*os.File{runsc.WireFD: wire, runsc.ArgsFD: argsOut, runsc.ExeFD: exe, runsc.ModelFD: null, runsc.HighFD: null} {
 		g.cmd.ExtraFiles[fd-3] = f
 	}
 	if err := g.cmd.Start(); err != nil {
@@ -189,7 +193,7 @@ func launch() (*gvisor, error) {
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
 func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) error {
-	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net}
+	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Model: g.model != nil}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
 	}
@@ -213,7 +217,12 @@ func (g *gvisor) letGo(args []string, joins []*os.File) error {
 	for i, f := range joins {
 		fds[i] = int(f.Fd())
 	}
-	err := runsc.SendArgs(g.args, args, fds)
+	model := -1
+	if g.model != nil {
+		model = int(g.model.Fd())
+		defer g.model.Close() // the gateway must see the end of the sandbox
+	}
+	err := runsc.SendArgs(g.args, args, fds, model)
 	if err = errors.Join(err, g.args.Close()); err != nil {
 		return err
 	}

@@ -151,15 +151,7 @@ func confine(j *journal) error {
 		j.say(bailey.EventWarning, "this kernel has no Landlock: the proxy runs without that layer (enable it with lsm=landlock,… at boot)")
 		return nil
 	}
-	files := []string{"/etc/resolv.conf", hostsFile, "/etc/nsswitch.conf", "/etc/mdns.allow"}
-	folders := landlock.Targets(files)
-	if os.Geteuid() != 0 {
-		// A resolv.conf that is a plain file gets replaced by a new one when
-		// the network changes, and a rule for the old file does not reach it.
-		// Whoever is not root reads nothing secret in /etc.
-		folders = append(folders, "/etc")
-	}
-	return landlock.Confine(files, folders)
+	return landlock.ConfineToNames()
 }
 
 // serveListeners joins responder, egress and their state, and ends with the

@@ -20,6 +20,9 @@ type decisions struct {
 
 // keepDecisions begins the record of a run.
 func (u *running) keepDecisions() {
+	if u.decisions.log != nil {
+		return
+	}
 	u.decisions.log = netlog.NewWriter(u.host.Dirs.State, u.host.UID, u.plan.spec.ID, time.Now, func(err error) {
 		mend := "the run goes on; the folder is " + netlog.Dir(u.host.Dirs.State)
 		if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {

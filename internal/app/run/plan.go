@@ -48,6 +48,7 @@ type plan struct {
 	root      *pki.Root    // with which TLS is opened, or nil; it leaves this process for the proxy alone
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
+	model     *modelPlan   // nil: the run has none
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -65,8 +66,12 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := slices.Concat(given, lent.env)
-	preset, err := findPreset(h, r, ws.Path, env)
+	model, err := planModel(h, r, ws.Path, given)
+	if err != nil {
+		return nil, err
+	}
+	env := slices.Concat(given, lent.env, model.env())
+	preset, err := findPreset(h, r, ws.Path, env, model)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	pol := holds.Policy()
+	if err := model.apart(pol); err != nil {
+		return nil, err
+	}
 	limits := r.Limits.Limits(h.CPUs, h.Memory)
 	if err := config.Check(limits); err != nil {
 		return nil, err
@@ -98,7 +106,8 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark, p.secrets, p.vault = sources, holds, mark, lent.secrets, lent.vault
-	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks(), lent.notes)
+	p.model = model
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
@@ -131,7 +140,7 @@ func (p *plan) asks() []string {
 
 // findPreset looks whether the command names an agent. A file of that name in
 // the workspace is reached by a path (./claude), as everywhere.
-func findPreset(h Host, r *Request, workspace string, env []string) (harness.Preset, error) {
+func findPreset(h Host, r *Request, workspace string, env []string, model *modelPlan) (harness.Preset, error) {
 	if !r.Preset || !harness.Known(r.Command[0]) {
 		return harness.Preset{}, nil
 	}
@@ -142,7 +151,7 @@ func findPreset(h Host, r *Request, workspace string, env []string) (harness.Pre
 	}
 	return harness.Find(r.Command[0], harness.Host{
 		Arch: runtime.GOARCH, Home: h.Home, Path: filepath.SplitList(h.Env.Get("PATH")),
-		Workspace: workspace, Env: passed, Files: harness.OS{},
+		Workspace: workspace, Env: passed, Files: harness.OS{}, Model: model.harness(),
 	})
 }
 

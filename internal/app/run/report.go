@@ -109,6 +109,7 @@ func (u *running) footer(r session.Result) {
 		u.out.must("%s", hint)
 	}
 	u.netFooter()
+	u.modelFooter()
 	if n := r.Dropped.Total(); n > 0 {
 		u.out.say("filtered from the terminal: %s", filtered(r.Dropped.Named()))
 	}

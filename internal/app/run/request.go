@@ -31,6 +31,9 @@ type Request struct {
 	Bare     bool     // no policy file is read
 	Secrets  []string // --secret
 	lent     []settings.SecretHost
+	Model    string   // --model; empty: the run has none
+	Budget   []string // --budget
+	Record   string   // --record
 	Env      []string // --env
 	EnvFiles []string // --env-file
 	Limits   config.LimitFlags

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/session"
@@ -70,6 +71,8 @@ type running struct {
 	server  *control.Server
 	limits  *limits
 	proxy   *proxyRole
+	gateway *gatewayRole // of a run with a model
+	slot    *budget.Slot // likewise, where the model has a bound
 	sandbox *local.Sandbox
 	rules   *ruling
 	wire    *wire.Host    // there when ready is closed
@@ -91,6 +94,8 @@ type running struct {
 	over   bool    // the command has ended
 	status string
 	denied denials
+
+	modelUse modelUse
 
 	decisions decisions
 }
@@ -168,6 +173,9 @@ func (u *running) acquire(ctx context.Context) error {
 	}
 	if err := u.startProxy(); err != nil {
 		return starting("proxy", err)
+	}
+	if err := u.startGateway(ctx); err != nil {
+		return starting("model gateway", err)
 	}
 	return starting("sandbox", u.startSandbox(ctx))
 }
@@ -264,9 +272,15 @@ func (u *running) startSandbox(ctx context.Context) error {
 	if u.proxy != nil {
 		cfg.Proxy = u.proxy.Sandbox
 	}
+	if u.gateway != nil {
+		cfg.Model = u.gateway.Sandbox
+	}
 	sb, err := u.host.Helper.Start(ctx, cfg)
 	if u.proxy != nil {
 		err = errors.Join(err, u.proxy.Sandbox.Close())
+	}
+	if u.gateway != nil {
+		err = errors.Join(err, u.gateway.Sandbox.Close())
 	}
 	if err != nil {
 		return err
@@ -275,6 +289,9 @@ func (u *running) startSandbox(ctx context.Context) error {
 	u.sandbox = sb
 	u.mu.Unlock()
 	if u.wire, err = wire.NewHost(sb.Wire); err != nil {
+		return err
+	}
+	if err := u.readyModel(ctx); err != nil {
 		return err
 	}
 	close(u.ready)
@@ -292,6 +309,7 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	}
 	stopRules := u.rules.attend(ctx)
 	defer stopRules()
+	go u.followKey(ctx)
 	stdout, stderr := u.out.beside(u.host.Stdout, u.host.Stderr)
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
@@ -358,8 +376,16 @@ func (u *running) end() {
 	_ = u.wire.Close()
 	_ = u.sandbox.Close()
 	u.setRight()
+	u.finishRoles()
+}
+
+// finishRoles waits for what the roles beside the sandbox have to say yet.
+func (u *running) finishRoles() {
 	if u.proxy != nil {
 		u.proxy.finish()
+	}
+	if u.gateway != nil {
+		u.gateway.finish()
 	}
 }
 
@@ -386,8 +412,10 @@ func (u *running) release() error {
 		errs = append(errs, u.sandbox.Close())
 		u.setRight()
 	}
-	if u.proxy != nil {
-		u.proxy.finish()
+	u.finishRoles()
+	if u.slot != nil {
+		errs = append(errs, u.slot.Close())
+		u.slot = nil
 	}
 	errs = append(errs, u.closeDecisions())
 	if u.limits != nil {

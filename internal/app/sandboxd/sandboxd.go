@@ -33,6 +33,7 @@ type daemon struct {
 
 	guarded chan struct{}  // closed when no signal from inside ends this process
 	running sync.WaitGroup // exec streams
+	calls   func() error   // take model calls, once
 }
 
 // Main runs sandboxd on the inherited wire (wire.FD) until the wire closes or
@@ -53,7 +54,7 @@ func Main(_ []string) int {
 	if err != nil {
 		return exitBroken
 	}
-	d := &daemon{wire: sandbox, reap: newReaper(), guarded: make(chan struct{})}
+	d := &daemon{wire: sandbox, reap: newReaper(), guarded: make(chan struct{}), calls: sync.OnceValue(takeCalls)}
 	go d.reap.run(children)
 	go d.passSignals()
 	for {

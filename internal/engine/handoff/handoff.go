@@ -64,6 +64,7 @@ const maxSettings = 64 << 20
 type Settings struct {
 	Spec     sandbox.Spec `json:"spec"`
 	Proxy    bool         `json:"proxy"`     // a proxy waits for listeners
+	Model    int          `json:"model"`     // the sandbox's end of the wire to the model gateway: an index into the descriptors, or -1
 	MountFDs []int        `json:"mount_fds"` // one for each of Spec.Mounts: an index into the descriptors, or -1 to open Source here
 	CopySelf bool         `json:"copy_self"` // the helper's own program is the first process's too
 	DebugDir string       `json:"debug_dir"` // a folder of the host for gVisor's own logs; empty for none
@@ -136,7 +137,7 @@ func ReadSettings(control *os.File) (*Settings, []*os.File, error) {
 	if s.Proxy {
 		want = 1
 	}
-	for _, i := range append([]int{s.DebugFD}, s.MountFDs...) {
+	for _, i := range append([]int{s.DebugFD, s.Model}, s.MountFDs...) {
 		if i >= len(files) {
 			return nil, nil, fmt.Errorf("helper settings: descriptor %d of %d", i, len(files))
 		}

@@ -31,6 +31,7 @@ type Config struct {
 	Spec       sandbox.Spec
 	Executable string   // host path of this binary
 	Proxy      *os.File // the proxy's socket for listeners; nil in mode none
+	Model      *os.File // the sandbox's end of the wire to the model gateway; nil for none
 	// Enroll puts the helper, first, and what it has started into their limits,
 	// or returns the files by which they move there themselves (cgroup.Join).
 	Enroll   func(pids []int) ([]*os.File, error)
@@ -165,11 +166,15 @@ func prepare(p *Pending, cfg *Config, cl *cleanup) (*handoff.Settings, []*os.Fil
 	if err := cfg.resolveDebug(); err != nil {
 		return nil, nil, err
 	}
-	s := &handoff.Settings{Spec: cfg.Spec, CopySelf: p.helper.Small, DebugDir: cfg.DebugDir, DebugFD: -1, MountFDs: make([]int, len(cfg.Spec.Mounts))}
+	s := &handoff.Settings{Spec: cfg.Spec, CopySelf: p.helper.Small, DebugDir: cfg.DebugDir, DebugFD: -1, Model: -1, MountFDs: make([]int, len(cfg.Spec.Mounts))}
 	var files []*os.File
 	if cfg.Proxy != nil {
 		s.Proxy = true
 		files = append(files, cfg.Proxy)
+	}
+	if cfg.Model != nil {
+		s.Model = len(files)
+		files = append(files, cfg.Model)
 	}
 	for i := range s.MountFDs {
 		s.MountFDs[i] = -1

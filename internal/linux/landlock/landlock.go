@@ -60,3 +60,19 @@ func Targets(files []string) []string {
 	}
 	return folders
 }
+
+// hostsFile is the machine's own word about names (hosts(5)).
+const hostsFile = "/etc/hosts"
+
+// ConfineToNames is Confine to what a resolver of names reads again and again.
+func ConfineToNames() error {
+	files := []string{"/etc/resolv.conf", hostsFile, "/etc/nsswitch.conf", "/etc/mdns.allow"}
+	folders := Targets(files)
+	if os.Geteuid() != 0 {
+		// A resolv.conf that is a plain file gets replaced by a new one when
+		// the network changes, and a rule for the old file does not reach it.
+		// Whoever is not root reads nothing secret in /etc.
+		folders = append(folders, "/etc")
+	}
+	return Confine(files, folders)
+}

@@ -23,6 +23,7 @@ func Main() {
 	withoutRseq()
 	if os.Args[0] == runsc.WaitArgv0 {
 		syscall.CloseOnExec(runsc.HighFD)
+		syscall.CloseOnExec(runsc.ModelFD)
 		_ = syscall.Close(runsc.ExeFD)
 		awaitArgs()
 	} else if err := sparePasses(); err != nil {

@@ -1,0 +1,193 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gateway"
+	"github.com/bailey-dev/bailey/internal/gateway/anthropic"
+
+	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/landlock"
+	"github.com/bailey-dev/bailey/internal/modelgate"
+	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/wire"
+)
+
+// endWait is how long the calls that are open may take to be booked at the end.
+const endWait = time.Second
+
+// Main is the process: it serves until the wire or the socket for ledgers ends,
+// and returns the exit code: 0 for that end, bailey.ExitBailey if it could not
+// serve. The reason is the last event and is said on standard error too.
+func Main(args []string) int {
+	if len(args) > 0 {
+		fmt.Fprintln(os.Stderr, "bailey gateway: it takes no arguments; bailey starts it")
+		return bailey.ExitBailey
+	}
+	for fd := modelgate.FDSettings; fd <= modelgate.FDRecord; fd++ {
+		if err := syscall.Fstat(fd, &syscall.Stat_t{}); err != nil { // else whatever is opened next would be taken for it
+			fmt.Fprintf(os.Stderr, "bailey gateway: descriptor %d is not there (%v); bailey starts it\n", fd, err)
+			return bailey.ExitBailey
+		}
+	}
+	log.SetOutput(io.Discard)                           // what a provider sends that nobody asked for is a stranger's words
+	err := serve(context.Background(), time.Now, files{ //nolint:forbidigo // a process begins here
+		settings: polled(modelgate.FDSettings, "settings"),
+		wire:     polled(modelgate.FDWire, "wire"),
+		events:   os.NewFile(modelgate.FDEvents, "events"),
+		days:     polled(modelgate.FDDays, "days"),
+		keys:     polled(modelgate.FDKeys, "keys"),
+		record:   os.NewFile(modelgate.FDRecord, "record"),
+	})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bailey gateway: %v\n", err)
+		return bailey.ExitBailey
+	}
+	return 0
+}
+
+// polled is a file that the runtime's poller waits for, so that no thread has
+// to.
+func polled(fd int, name string) *os.File {
+	_ = syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), name)
+}
+
+// files are the descriptors of the role.
+type files struct{ settings, wire, events, days, keys, record *os.File }
+
+func serve(ctx context.Context, now func() time.Time, fds files) error {
+	j := &journal{now: now, out: fds.events}
+	err := confineAndServe(ctx, j, fds)
+	if err != nil {
+		j.say(bailey.EventError, err.Error())
+	}
+	return err
+}
+
+func confineAndServe(ctx context.Context, j *journal, fds files) error {
+	if err := harden.Process(); err != nil {
+		return err
+	}
+	settings, err := readSettings(fds.settings)
+	if err := errors.Join(err, fds.settings.Close()); err != nil {
+		return err
+	}
+	j.sandbox, j.model = settings.Sandbox, settings.Pin.ID
+	roots, err := x509.SystemCertPool() // as long as files can be read
+	if err != nil {
+		return fmt.Errorf("read the roots that this machine trusts: %w", err)
+	}
+	if landlock.Level() == 0 {
+		j.say(bailey.EventWarning, "this kernel has no Landlock: the model gateway runs without that layer (enable it with lsm=landlock,… at boot)")
+	} else if err := landlock.ConfineToNames(); err != nil {
+		return err
+	}
+	up, err := upstream(settings, roots, fds.keys, j.now)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, settings, up, j, fds, j.now)
+}
+
+// readSettings reads and checks the document.
+func readSettings(r io.Reader) (modelgate.Settings, error) {
+	dec := json.NewDecoder(io.LimitReader(r, modelgate.MaxMessage))
+	dec.DisallowUnknownFields()
+	var s modelgate.Settings
+	if err := dec.Decode(&s); err != nil {
+		return s, fmt.Errorf("read settings: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return s, errors.New("read settings: something follows the document")
+	}
+	if !s.Sandbox.Valid() {
+		return s, fmt.Errorf("read settings: sandbox id %q is not valid", s.Sandbox)
+	}
+	if len(s.Token) != sha256.Size {
+		return s, errors.New("read settings: no hash of a token")
+	}
+	return s, nil
+}
+
+// protocolOf returns a dialect's rules.
+func protocolOf(d gateway.Dialect) (gateway.Protocol, error) {
+	switch d {
+	case gateway.Anthropic:
+		return anthropic.New()
+	}
+	return nil, fmt.Errorf("read settings: there is no dialect %q", d)
+}
+
+// upstream makes the way to the provider, and follows its key.
+func upstream(s modelgate.Settings, roots *x509.CertPool, keys *os.File, now func() time.Time) (*gateway.Upstream, error) {
+	auth := s.Provider.Auth()
+	up := gateway.NewUpstream(gateway.Provider{
+		Name: s.Provider.Name, URL: s.Provider.URL, Roots: roots,
+		Sign: func(h http.Header, key []byte) { auth.Put(h, key) },
+	}, now)
+	if s.Provider.Secret == "" {
+		return up, nil
+	}
+	dec := json.NewDecoder(keys)
+	if err := nextKey(dec, up); err != nil {
+		return nil, err
+	}
+	go func() {
+		for nextKey(dec, up) == nil { // it ends with the process
+		}
+	}()
+	return up, nil
+}
+
+// nextKey waits for the next key, and has it used from then on.
+func nextKey(dec *json.Decoder, up *gateway.Upstream) error {
+	var k modelgate.Key
+	if err := dec.Decode(&k); err != nil {
+		return fmt.Errorf("read the provider's key: %w", err)
+	}
+	return up.SetKey(seal.NewSecret(k.Value))
+}
+
+// answer serves until the wire ends.
+func answer(ctx context.Context, s modelgate.Settings, up *gateway.Upstream, j *journal, fds files, now func() time.Time) error {
+	protocol, err := protocolOf(s.Pin.Dialect)
+	if err != nil {
+		return err
+	}
+	book, err := newBook(ctx, s, fds.days, now, j)
+	if err != nil {
+		return err
+	}
+	defer book.close()
+	calls, err := wire.NewCalls(fds.wire)
+	if err != nil {
+		return err
+	}
+	cfg := gateway.Config{
+		Protocol: protocol, Pin: s.Pin, Token: [sha256.Size]byte(s.Token),
+		Upstream: up, Budget: book, Log: j.call, Now: now,
+	}
+	if s.Record {
+		cfg.Record = (&recorder{out: fds.record}).write
+	}
+	server := gateway.New(cfg)
+	err = server.Serve(calls)
+	ctx, cancel := context.WithTimeout(ctx, endWait)
+	defer cancel()
+	_ = server.Close(ctx)
+	j.total()
+	return err
+}

@@ -1,0 +1,274 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/budget"
+	"github.com/bailey-dev/bailey/internal/linux/fdpass"
+	"github.com/bailey-dev/bailey/internal/modelgate"
+)
+
+// modelUse is what a run heard of its model.
+type modelUse struct {
+	total   *bailey.ModelUse // at the end
+	spent   string           // why a call was refused for the budget, once
+	refused map[string]int   // by code
+	removed map[string]bool  // from requests, by name
+}
+
+// startGateway starts the model gateway, if the run has a model, and has the
+// key carried to it.
+func (u *running) startGateway(ctx context.Context) error {
+	m := u.plan.model
+	if m == nil {
+		return nil
+	}
+	if err := u.takeSlot(ctx); err != nil {
+		return err
+	}
+	u.keepDecisions()
+	record, err := m.openRecord(u.plan.name, u.plan.spec.ID)
+	if err != nil {
+		return err
+	}
+	g, err := startGateway(modelgate.Settings{
+		Sandbox: u.plan.spec.ID, Pin: m.Pin(), Provider: m.Provider, Price: m.Price, Limits: m.limits,
+		Token: m.hash(), Record: m.record != "",
+	}, u.host.UID, record, u.modelEvent)
+	if err != nil {
+		return err
+	}
+	u.gateway = g
+	go u.serveDays(u.ctx, g)
+	if m.Provider.Secret == "" {
+		return nil
+	}
+	return g.carryKey(ctx, u.host, m.Provider.Secret, false)
+}
+
+// watchGateway ends the run when its gateway does: without it the agent can do
+// nothing.
+func (u *running) watchGateway() {
+	<-u.gateway.events
+	time.Sleep(proxyPatience)
+	if !u.gone() {
+		u.stop <- ending{reason: reasonProxy, message: "the model gateway ended, and with it the only way to the model"}
+	}
+}
+
+// modelEvent takes what the gateway says. Of what it is not asked to say
+// nothing is passed on: it is the process that hostile bytes reach first.
+func (u *running) modelEvent(e bailey.Event) {
+	switch e.Type {
+	case bailey.EventWarning, bailey.EventError:
+		u.warn("model: " + e.Message)
+		return
+	case bailey.EventModelCall, bailey.EventModelRefused, bailey.EventModelTotal:
+	default:
+		return
+	}
+	e.Model = u.plan.model.ID
+	e = modelFieldsOf(e)
+	u.keep(e)
+	u.out.event(e)
+	u.noteModel(e)
+}
+
+// modelFieldsOf leaves the fields that a model's event has.
+func modelFieldsOf(e bailey.Event) bailey.Event {
+	out := bailey.Event{
+		Time: e.Time, Type: e.Type, Model: e.Model, Status: e.Status, Reason: e.Reason, Message: e.Message,
+		DurationMS: e.DurationMS, Use: e.Use,
+	}
+	for _, r := range e.Removed[:min(len(e.Removed), mostRemoved)] {
+		out.Removed = append(out.Removed, r)
+	}
+	return out
+}
+
+// mostRemoved is how much of what was taken from a request an event lists.
+const mostRemoved = 64
+
+// noteModel keeps what the footer says.
+func (u *running) noteModel(e bailey.Event) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := &u.modelUse
+	if e.Type == bailey.EventModelTotal {
+		n.total = e.Use
+		return
+	}
+	for _, r := range e.Removed {
+		_, what, ok := strings.Cut(r, ": ")
+		if !ok {
+			what = r
+		}
+		if n.removed == nil {
+			n.removed = map[string]bool{}
+		}
+		if len(n.removed) < mostRemoved {
+			n.removed[what] = true
+		}
+	}
+	if e.Type != bailey.EventModelRefused {
+		return
+	}
+	if e.Reason == "budget_spent" && n.spent == "" {
+		n.spent = e.Message
+		u.out.must("model: %s", e.Message)
+	}
+	if n.refused == nil {
+		n.refused = map[string]int{}
+	}
+	if len(n.refused) < mostRemoved {
+		n.refused[e.Reason]++
+	}
+}
+
+// modelFooter says what the model cost.
+func (u *running) modelFooter() {
+	m := u.plan.model
+	if m == nil {
+		return
+	}
+	u.mu.Lock()
+	n := u.modelUse
+	u.mu.Unlock()
+	for _, code := range slices.Sorted(maps.Keys(n.refused)) {
+		if code != "budget_spent" {
+			u.out.say("model: %s, %d times (bailey net log --denied says more)", strings.ReplaceAll(code, "_", " "), n.refused[code])
+		}
+	}
+	if len(n.removed) > 0 {
+		u.out.say("model: taken out of requests: %s", shortList(slices.Sorted(maps.Keys(n.removed))))
+	}
+	if n.total == nil {
+		u.out.say("model: what was used is in bailey usage")
+		return
+	}
+	u.out.say("model: %s used %s", m.ID, useLine(*n.total))
+}
+
+// useLine is a sum for people.
+func useLine(t bailey.ModelUse) string {
+	if t.Requests == 0 {
+		return "nothing: no call was made"
+	}
+	calls := "1 call"
+	if t.Requests != 1 {
+		calls = fmt.Sprintf("%d calls", t.Requests)
+	}
+	line := fmt.Sprintf("%d input and %d output tokens in %s", t.Input, t.Output, calls)
+	if t.CacheRead+t.CacheWrite > 0 {
+		line += fmt.Sprintf(", with %d read from the cache and %d written to it", t.CacheRead, t.CacheWrite)
+	}
+	if t.CostUSD != "" {
+		line += ", " + t.CostUSD + " USD"
+	}
+	return line
+}
+
+// followKey looks at the vault until ctx ends, and has the key carried anew
+// when it changes. A vault that cannot be opened changes nothing, and that is
+// said.
+func (u *running) followKey(ctx context.Context) {
+	m := u.plan.model
+	if m == nil || m.Provider.Secret == "" {
+		return
+	}
+	place := u.host.Vault()
+	mark := place.Mark()
+	for told := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(policyPoll):
+		}
+		now := place.Mark()
+		if now == mark {
+			continue
+		}
+		err := u.gateway.carryKey(ctx, u.host, m.Provider.Secret, true)
+		if err == nil {
+			mark, told = now, ""
+			continue
+		}
+		if ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			u.warn("model: the vault was changed and cannot be read: " + text(err) + "; the provider's key stays as it was")
+		}
+	}
+}
+
+// readyModel has the sandbox take model calls.
+func (u *running) readyModel(ctx context.Context) error {
+	if u.gateway == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, modelWait)
+	defer cancel()
+	if err := u.wire.Model(ctx); err != nil {
+		return fmt.Errorf("have the sandbox take model calls: %w", err)
+	}
+	go u.watchGateway()
+	return nil
+}
+
+// modelWait is how long the sandbox's first process may take to start.
+const modelWait = 60 * time.Second
+
+// takeSlot takes the run's place among those that may use the model at once.
+func (u *running) takeSlot(ctx context.Context) error {
+	m := u.plan.model
+	slot, err := budget.SlotsIn(u.host.Dirs.Runtime).Take(ctx, m.ID, m.MaxAgents)
+	if err != nil {
+		return err
+	}
+	u.slot = slot
+	return nil
+}
+
+// serveDays hands the gateway, which may open no file, the record of each day
+// in which it serves: the first unasked.
+func (u *running) serveDays(ctx context.Context, g *gatewayRole) {
+	folder := budget.In(u.host.Dirs.Data)
+	page, err := folder.Newest(ctx, time.Now())
+	for {
+		if sendDay(g.days, page, err) != nil {
+			return
+		}
+		var ask modelgate.Day
+		payload, f, gone := fdpass.ReceiveFile(g.days)
+		if f != nil {
+			_ = f.Close()
+		}
+		if gone != nil || json.Unmarshal(payload, &ask) != nil {
+			return // it is gone, or says what it never says
+		}
+		page, err = folder.Next(ctx, ask.Day, time.Now())
+	}
+}
+
+// sendDay hands a day over, or why there is none, and closes its file.
+func sendDay(to *os.File, page budget.Page, err error) error {
+	d := modelgate.Day{Day: page.Day}
+	if err != nil {
+		d.Error = text(err)
+	}
+	payload, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode a day: %w", err)
+	}
+	if page.File != nil {
+		defer page.File.Close()
+	}
+	return fdpass.SendFile(to, payload, page.File)
+}

@@ -1,0 +1,45 @@
+package sandboxd
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/wire"
+)
+
+// takeCalls listens for model calls and passes each connection on over the
+// wire to the gateway. It is asked for once, before the first command.
+func takeCalls() error {
+	if err := unix.SetNonblock(wire.ModelFD, true); err != nil {
+		return fmt.Errorf("prepare the wire for calls: %w", err)
+	}
+	caller, err := wire.NewCaller(os.NewFile(wire.ModelFD, "model"))
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp4", wire.ModelAddr)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer listener.Close()
+		for {
+			// The host's end first: what cannot be served now waits in the queue of
+			// the listener, and takes no memory here.
+			call, err := caller.Dial()
+			if err != nil {
+				return
+			}
+			inside, err := listener.Accept()
+			if err != nil {
+				_ = call.Close()
+				continue
+			}
+			go wire.Relay(inside, call)
+		}
+	}()
+	return nil
+}

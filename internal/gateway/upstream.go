@@ -1,0 +1,290 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/inject"
+	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/secret"
+)
+
+// Times of the provider's side.
+const (
+	dialWait    = 10 * time.Second
+	answerWait  = 10 * time.Minute // for the head of an answer, which may come after all of the thinking
+	silenceWait = 5 * time.Minute  // between two pieces of an answer
+	retryMost   = 3 * time.Second  // a longer wait is the harness's to decide about
+)
+
+// Provider is where calls go.
+type Provider struct {
+	Name  string
+	URL   func(target string) string      // the address of a call's target
+	Sign  func(h http.Header, key []byte) // puts the key on a request
+	Roots *x509.CertPool
+	Dial  func(ctx context.Context, network, addr string) (net.Conn, error) // nil: the system's
+}
+
+// Upstream sends calls to one provider. The key is in no other place of the
+// process than here.
+type Upstream struct {
+	p       Provider
+	client  *http.Transport
+	lender  inject.Lender
+	circuit circuit
+
+	mu  sync.Mutex
+	key seal.Secret
+}
+
+// keyID stands for the provider's key among the secrets that answers are kept
+// free of.
+const keyID = secret.ID("provider-key")
+
+// NewUpstream makes an Upstream without a key.
+func NewUpstream(p Provider, now func() time.Time) *Upstream {
+	u := &Upstream{p: p, circuit: circuit{now: now}}
+	dial := p.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialWait}).DialContext
+	}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	u.client = &http.Transport{
+		Proxy:       nil, // the environment of this process is not the operator's word (D081)
+		DialContext: dial, TLSHandshakeTimeout: dialWait, ResponseHeaderTimeout: answerWait,
+		TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
+		DisableCompression: true, Protocols: protocols,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,
+		ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+	}
+	return u
+}
+
+// SetKey puts another key in the place of the one before, from the next call
+// on. The old one is kept out of answers as long as the process lives.
+func (u *Upstream) SetKey(key seal.Secret) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	held := []inject.Held{}
+	if key.Len() > 0 {
+		held = append(held, inject.Held{ID: keyID, Name: "the provider's key", Value: key, Placeholder: secret.NewPlaceholder(key.Reveal(), 0)})
+	}
+	if _, err := u.lender.Adopt(held); err != nil {
+		return fmt.Errorf("key of provider %s: %w", u.p.Name, err)
+	}
+	u.key = key
+	return nil
+}
+
+// reply is the head of a provider's answer, whose body holds no key.
+type reply struct {
+	*http.Response
+
+	retried bool
+}
+
+// errKey is for an answer out of which the key cannot be kept.
+var errKey = errors.New("the provider compressed its answer, though that was not asked for, and its key could not be looked for in it")
+
+// openError is a circuit that is open.
+type openError struct{ wait time.Duration }
+
+func (e *openError) Error() string {
+	return fmt.Sprintf("the provider failed several times in a row; it is asked again in %.0f seconds", max(1, e.wait.Seconds()))
+}
+
+// do sends a call. What failed before the provider can have seen it, or what
+// the provider itself says to send again soon, is sent once more.
+func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, error) {
+	if wait := u.circuit.open(); wait > 0 {
+		return nil, &openError{wait}
+	}
+	res, err := u.once(ctx, call, body)
+	retried := false
+	if wait, again := retryable(res, err); again && ctx.Err() == nil {
+		if res != nil {
+			_ = res.Body.Close()
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		retried = true
+		res, err = u.once(ctx, call, body)
+	}
+	u.circuit.note(ctx.Err() == nil && (err != nil || res.StatusCode >= http.StatusInternalServerError))
+	if err != nil {
+		return nil, err
+	}
+	return &reply{res, retried}, nil
+}
+
+// once sends a call and has the key taken out of the answer.
+func (u *Upstream) once(ctx context.Context, call *Call, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.p.URL(call.Target), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	for name, values := range call.Header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("User-Agent", "bailey")
+	loan, err := u.lender.Lend(req, inject.Target{Host: req.URL.Hostname()})
+	if err != nil {
+		return nil, fmt.Errorf("look for the key in a request: %w", err)
+	}
+	u.sign(req)
+	res, err := u.client.RoundTrip(req)
+	if err != nil {
+		return nil, covered(loan, err)
+	}
+	if c := res.Header.Get("Content-Encoding"); c != "" && c != "identity" {
+		_ = res.Body.Close()
+		return nil, errKey
+	}
+	if err := loan.Answer(res); err != nil {
+		return nil, errors.Join(err, res.Body.Close())
+	}
+	return res, nil
+}
+
+// errDial is the cause of a call that was not sent, and errTrust that of one
+// whose provider did not prove its name.
+var (
+	errDial  = errors.New("no connection")
+	errTrust = errors.New("not the provider")
+)
+
+// covered is an error of the transport, which may quote what was sent and what
+// came.
+func covered(loan *inject.Loan, err error) error {
+	text := loan.Cover(err.Error())
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return fmt.Errorf("%w: %s", errDial, text)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w: %s", errTrust, text)
+	}
+	return errors.New(text) //nolint:err113 // it is told and not looked at
+}
+
+// sign puts the key on.
+func (u *Upstream) sign(req *http.Request) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.key.Len() > 0 {
+		u.p.Sign(req.Header, u.key.Reveal())
+	}
+}
+
+// retryable tells whether a call may be sent once more, and after which wait:
+// no connection was made, or the provider says that it is busy and that it will
+// not be in a moment. Whatever else went wrong may have been paid for.
+func retryable(res *http.Response, err error) (time.Duration, bool) {
+	if errors.Is(err, errDial) {
+		return 100 * time.Millisecond, true
+	}
+	if err != nil || res.Header.Get("X-Should-Retry") == "false" {
+		return 0, false
+	}
+	switch res.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529: // Anthropic's "overloaded"
+		wait, said := retryAfter(res.Header)
+		return wait, said && wait <= retryMost
+	}
+	return 0, false
+}
+
+// retryAfter reads how long a provider wants us to wait.
+func retryAfter(h http.Header) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
+		return time.Duration(ms) * time.Millisecond, true
+	}
+	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s >= 0 && s < 1e6 {
+		return time.Duration(s * float64(time.Second)), true
+	}
+	return 0, false
+}
+
+// circuit keeps a provider that fails from being asked again and again.
+type circuit struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	failed int       // in a row
+	until  time.Time // when it may be asked again
+}
+
+// After circuitFailures failures in a row a provider is left alone for
+// circuitPause.
+const (
+	circuitFailures = 5
+	circuitPause    = 10 * time.Second
+)
+
+// open returns how long the provider is left alone still. After the pause one
+// failure more begins another.
+func (c *circuit) open() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed < circuitFailures {
+		return 0
+	}
+	return max(0, c.until.Sub(c.now()))
+}
+
+// note counts how a call went.
+func (c *circuit) note(failed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !failed {
+		c.failed = 0
+		return
+	}
+	c.failed++
+	c.until = c.now().Add(circuitPause)
+}
+
+// errSilent ends an answer of which nothing comes any more.
+var errSilent = errors.New("the provider sent nothing for minutes")
+
+// patient is a body that ends when nothing comes for a while.
+type patient struct {
+	io.ReadCloser
+
+	timer *time.Timer
+}
+
+// waitFor makes cancel the end of a silence.
+func waitFor(body io.ReadCloser, cancel context.CancelCauseFunc) *patient {
+	return &patient{body, time.AfterFunc(silenceWait, func() { cancel(errSilent) })}
+}
+
+// Read reads.
+func (p *patient) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	p.timer.Reset(silenceWait)
+	return n, err //nolint:wrapcheck // a reader
+}
+
+// Close closes.
+func (p *patient) Close() error {
+	p.timer.Stop()
+	return p.ReadCloser.Close() //nolint:wrapcheck // a reader
+}

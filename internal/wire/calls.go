@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// Bounds of the connections that a sandbox makes over a wire for calls.
+const (
+	// spareCalls is how many streams wait to be used. The host opens every
+	// stream, ahead of its use, so that the rule that a sandbox opens none holds
+	// here too.
+	spareCalls = 32
+	// MaxCalls is how many connections there are at most. More wait inside.
+	MaxCalls = 1024
+)
+
+// Calls is the host's end of a wire on which the sandbox makes connections, as
+// a net.Listener: what it accepts is one of them.
+type Calls struct {
+	session *yamux.Session
+	begun   chan net.Conn
+	done    chan struct{}
+	once    sync.Once
+
+	mu   sync.Mutex
+	open int // spares, and connections that are not closed
+	idle int // spares
+}
+
+// NewCalls starts the host's end on conn, which it closes in Close. Everything
+// read from conn is held to the rules of the package.
+func NewCalls(conn io.ReadWriteCloser) (*Calls, error) {
+	s, err := yamux.Client(&guard{ReadWriteCloser: joinWrites(conn)}, settings())
+	if err != nil {
+		return nil, fmt.Errorf("start wire: %w", err)
+	}
+	c := &Calls{session: s, begun: make(chan net.Conn), done: make(chan struct{})}
+	go func() {
+		<-s.CloseChan()
+		c.end()
+	}()
+	go c.refill()
+	return c, nil
+}
+
+// Accept waits for a connection: a stream on which the sandbox has said
+// something. Its error means that the wire is lost or closed.
+func (c *Calls) Accept() (net.Conn, error) {
+	select {
+	case conn := <-c.begun:
+		return conn, nil
+	case <-c.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends every connection and the wire.
+func (c *Calls) Close() error {
+	c.end()
+	if err := c.session.Close(); err != nil {
+		return fmt.Errorf("close wire: %w", err)
+	}
+	return nil
+}
+
+func (c *Calls) end() { c.once.Do(func() { close(c.done) }) }
+
+// Addr is the wire's own; there is nothing to tell.
+func (c *Calls) Addr() net.Addr { return c.session.Addr() }
+
+// refill opens streams until enough wait.
+func (c *Calls) refill() {
+	for c.take() {
+		s, err := c.session.OpenStream()
+		if err != nil {
+			c.give(true)
+			return
+		}
+		go c.await(&call{Stream: s, calls: c})
+	}
+}
+
+// take reports whether one more spare is wanted, and counts it.
+func (c *Calls) take() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle >= spareCalls || c.open >= MaxCalls {
+		return false
+	}
+	c.idle++
+	c.open++
+	return true
+}
+
+// give counts a stream that is gone.
+func (c *Calls) give(spare bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if spare {
+		c.idle--
+	}
+}
+
+// await hands a spare on when the sandbox uses it.
+func (c *Calls) await(s *call) {
+	n, err := s.Stream.Read(s.first[:])
+	if err != nil || n == 0 {
+		_ = s.Stream.Close()
+		c.give(true)
+		c.refill()
+		return
+	}
+	s.rest = s.first[:n]
+	c.mu.Lock()
+	c.idle--
+	c.mu.Unlock()
+	c.refill()
+	select {
+	case c.begun <- s:
+	case <-c.done:
+		_ = s.Close()
+	}
+}
+
+// call is a stream as a net.Conn.
+type call struct {
+	*yamux.Stream
+
+	calls *Calls
+	first [1]byte
+	rest  []byte // read already
+	once  sync.Once
+}
+
+// Read reads what the sandbox sends.
+func (s *call) Read(p []byte) (int, error) {
+	if len(s.rest) > 0 && len(p) > 0 {
+		n := copy(p, s.rest)
+		s.rest = s.rest[n:]
+		return n, nil
+	}
+	return s.Stream.Read(p)
+}
+
+// Close ends the connection.
+func (s *call) Close() error {
+	err := s.Stream.Close()
+	s.once.Do(func() {
+		s.calls.give(false)
+		s.calls.refill()
+	})
+	return err
+}
+
+// Caller is the sandbox's end of a wire for calls.
+type Caller struct{ session *yamux.Session }
+
+// NewCaller starts the sandbox's end on conn.
+func NewCaller(conn io.ReadWriteCloser) (*Caller, error) {
+	s, err := yamux.Server(joinWrites(conn), settings())
+	if err != nil {
+		return nil, fmt.Errorf("start wire: %w", err)
+	}
+	return &Caller{session: s}, nil
+}
+
+// Dial returns a connection to the host's listener, waiting for one as long as
+// the wire lasts. The host learns of it with the first byte that is written.
+func (c *Caller) Dial() (net.Conn, error) {
+	s, err := c.session.AcceptStream()
+	if err != nil {
+		return nil, fmt.Errorf("accept stream: %w", err)
+	}
+	return s, nil
+}
+
+// Relay passes bytes between a connection inside and one of the wire until
+// both directions have ended. It closes both.
+func Relay(inside net.Conn, call net.Conn) {
+	defer inside.Close()
+	defer call.Close()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, err := copySmall(inside, call)
+		if err != nil { // nobody reads inside any more: nothing needs to come
+			_ = call.SetReadDeadline(time.Unix(1, 0))
+		}
+		_ = inside.Close()
+	}()
+	_, err := copySmall(call, inside)
+	_ = call.Close() // the host sees the end; its answer may still come
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		_ = inside.Close()
+	}
+	<-answered
+}
+
+// relayBuffer is small because there may be hundreds of connections, and a
+// prompt or an answer comes in pieces of this size anyway.
+const relayBuffer = 8 << 10
+
+func copySmall(to io.Writer, from io.Reader) (int64, error) {
+	// Without WriterTo and ReaderFrom, which would take a buffer of 32 KiB.
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, relayBuffer)) //nolint:wrapcheck // it is only looked whether there is one
+}
