@@ -93,7 +93,7 @@ func (f Folder) endDay(ctx context.Context, day, next Day) error {
 	}
 	defer func() { _ = opened.File.Close() }() // and with it the lock
 	p := newPage(opened, identity{})
-	return p.locked(ctx, func() error {
+	return p.locked(ctx.Done(), func() error {
 		if err := p.read(); err != nil || p.ended != "" {
 			return err
 		}

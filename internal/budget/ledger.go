@@ -107,7 +107,7 @@ func (l *Ledger) add(ctx context.Context, p Page) error {
 		return fmt.Errorf("bug: the page of %s follows that of %s", p.Day, l.pages[n-1].Day)
 	}
 	next := newPage(p, l.mine)
-	if err := next.locked(ctx, next.read); err != nil {
+	if err := next.locked(ctx.Done(), next.read); err != nil {
 		return err
 	}
 	l.pages = append(l.pages, next)
@@ -224,12 +224,12 @@ func (l *Ledger) try(ctx context.Context, a Ask) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
-		err = p.locked(ctx, func() (err error) {
+		err = p.locked(ctx.Done(), func() (err error) {
 			o, err = l.once(p, a)
 			return err
 		})
 		if err != nil {
-			return outcome{}, err
+			return outcome{}, gone(ctx, err)
 		}
 		if o.grant != nil {
 			l.tell()
@@ -239,6 +239,14 @@ func (l *Ledger) try(ctx context.Context, a Ask) (o outcome, err error) {
 		}
 	}
 	return o, bailey.NewError(bailey.Unavailable, "the record of usage ended on several days at once", "set the clock")
+}
+
+// gone is why ctx ended, if it has: what failed then failed for that.
+func gone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // once asks on a page that is locked. Nothing comes out of one that has ended.
@@ -302,7 +310,7 @@ func (l *Ledger) today(ctx context.Context) (*page, error) {
 	for _, p := range l.pages[:len(l.pages)-1] {
 		size, err := p.size()
 		if err == nil && (size != p.offset || len(p.pending) > 0) {
-			err = p.locked(ctx, func() error { return errors.Join(p.read(), p.settlePending()) })
+			err = p.locked(ctx.Done(), func() error { return errors.Join(p.read(), p.settlePending()) })
 		}
 		if err != nil {
 			return nil, err

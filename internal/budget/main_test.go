@@ -89,17 +89,22 @@ func reserve(t *testing.T, l *budget.Ledger, a budget.Ask) *budget.Grant {
 	return g
 }
 
-// denied asks without waiting for calls that are under way.
+// denied asks for what is not granted.
 func denied(t *testing.T, l *budget.Ledger, a budget.Ask) error {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	if g, err := l.Reserve(ctx, a); err != nil || g == nil {
-		cancel()
-		return err
+	g, err := l.Reserve(t.Context(), a)
+	if err == nil {
+		t.Fatalf("%+v was granted %+v", a, g)
 	}
+	return err
+}
+
+// cancelled is the context of a client that is gone already: nothing waits.
+func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	t.Fatalf("%+v was granted", a)
-	return nil
+	return ctx, cancel
 }
 
 func settle(t *testing.T, l *budget.Ledger, g *budget.Grant, input, output int64) {

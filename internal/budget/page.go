@@ -2,7 +2,6 @@ package budget
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -131,7 +130,7 @@ func (p *page) read() error {
 	buf := make([]byte, min(chunk, size-p.offset))
 	for at := p.offset; at < size; {
 		n, err := p.File.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
-		if err != nil && !(errors.Is(err, io.EOF) && n > 0) {
+		if err != nil && (!errors.Is(err, io.EOF) || n == 0) {
 			return p.failed("read", err)
 		}
 		at += int64(n)
@@ -246,9 +245,10 @@ func (p *page) failed(verb string, err error) error {
 // microseconds, unless its holder was stopped meanwhile.
 const longestLock = 5 * time.Second
 
-// locked calls f while no other process reads or writes the file.
-func (p *page) locked(ctx context.Context, f func() error) error {
-	if err := lock(ctx, p.File); err != nil {
+// locked calls f while no other process reads or writes the file. It gives up
+// when stop is closed.
+func (p *page) locked(stop <-chan struct{}, f func() error) error {
+	if err := lock(stop, p.File); err != nil {
 		return p.failed("lock", err)
 	}
 	err := f()
@@ -260,7 +260,7 @@ func (p *page) locked(ctx context.Context, f func() error) error {
 
 // lock takes a file's lock. It asks again and again in place of sleeping in the
 // kernel, where a stopped holder would keep it for ever.
-func lock(ctx context.Context, f *os.File) error {
+func lock(stop <-chan struct{}, f *os.File) error {
 	const first, longest = 20 * time.Microsecond, 2 * time.Millisecond
 	pause, waited := first, time.Duration(0)
 	for {
@@ -271,22 +271,23 @@ func lock(ctx context.Context, f *os.File) error {
 		if waited > longestLock {
 			return errors.New("another process does not let go of it")
 		}
-		if err := pauseFor(ctx, pause); err != nil {
-			return err
+		if !pauseFor(stop, pause) {
+			return errors.New("it is not waited for any longer")
 		}
 		waited += pause
 		pause = min(2*pause, longest)
 	}
 }
 
-func pauseFor(ctx context.Context, d time.Duration) error {
+// pauseFor waits, and reports whether it was not stopped.
+func pauseFor(stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true
+	case <-stop:
+		return false
 	}
 }
 

@@ -94,8 +94,6 @@ func (a amount) plus(b amount) amount {
 }
 
 // ErrSpent is what every SpentError is.
-//
-//nolint:gochecknoglobals // an error to compare with
 var ErrSpent = bailey.NewError(bailey.Exhausted, "the budget is spent", "raise it in models.yaml, or with --budget; budgets of a day begin again at 00:00 UTC")
 
 // SpentError says that a call would be more than a limit, even with the least

@@ -35,11 +35,9 @@ func (l *Ledger) Cancel(g *Grant) error {
 	return l.settle(g, record{Usage: &pricing.Usage{}, Void: true})
 }
 
+// settle is not given up with the call, whose client may be gone: what was used
+// was used.
 func (l *Ledger) settle(g *Grant, r record) error {
-	// It is not given up with the call, whose client may be gone: what was used
-	// was used.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*longestLock) //nolint:forbidigo // see above
-	defer cancel()
 	l.turn <- struct{}{}
 	defer l.end()
 	if g.done {
@@ -54,12 +52,12 @@ func (l *Ledger) settle(g *Grant, r record) error {
 	close(l.settled)
 	l.settled = make(chan struct{})
 	l.tell()
-	return l.write(ctx, p)
+	return l.write(p)
 }
 
 // write adds what is pending.
-func (l *Ledger) write(ctx context.Context, p *page) error {
-	return p.locked(ctx, func() error {
+func (l *Ledger) write(p *page) error {
+	return p.locked(nil, func() error {
 		if err := p.read(); err != nil {
 			return err
 		}
@@ -80,7 +78,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 			return l.Flush()
 		case <-l.work:
 		}
-		if pauseFor(ctx, keepAfter) != nil {
+		if !pauseFor(ctx.Done(), keepAfter) {
 			return l.Flush()
 		}
 		if err := l.Flush(); err != nil {
@@ -95,14 +93,12 @@ func (l *Ledger) Run(ctx context.Context) error {
 // Flush writes what could not be written, and waits for the disk to keep all of
 // it.
 func (l *Ledger) Flush() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*longestLock) //nolint:forbidigo // as in settle
-	defer cancel()
 	l.turn <- struct{}{}
 	var errs []error
 	var dirty []*page
 	for _, p := range l.pages {
 		if len(p.pending) > 0 {
-			errs = append(errs, l.write(ctx, p))
+			errs = append(errs, l.write(p))
 		}
 		if p.dirty {
 			dirty = append(dirty, p)

@@ -81,7 +81,7 @@ func withFolder(ctx context.Context, dir string, f func() error) error {
 		return bailey.WrapError(bailey.Unavailable, "open "+dir, err, "")
 	}
 	defer func() { _ = d.Close() }() // and with it the lock
-	if err := lock(ctx, d); err != nil {
+	if err := lock(ctx.Done(), d); err != nil {
 		return bailey.WrapError(bailey.Unavailable, "lock "+dir, err, "")
 	}
 	return f()

@@ -33,6 +33,8 @@ type commands struct {
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
+	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
+	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

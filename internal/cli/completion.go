@@ -134,6 +134,9 @@ func (c *completeCommand) Run(a *app) error {
 			s.values = append(s.values, candidate{name, ""})
 		}
 	}
+	if s.models {
+		s.values = append(s.values, a.modelNames()...)
+	}
 	cut := ""
 	if flag, _, found := strings.Cut(s.word, "="); found && c.Shell == "bash" && strings.HasPrefix(flag, "-") {
 		cut = flag + "=" // bash takes what stands behind it for the word
@@ -182,6 +185,7 @@ type suggestion struct {
 	values    []candidate
 	sandboxes bool // the names of running sandboxes as well
 	secrets   bool // the names of secrets as well
+	models    bool // the names of models as well
 	also      also
 }
 
@@ -293,6 +297,12 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		for _, t := range secret.Templates() {
 			s.values = append(s.values, candidate{prefix + t.Name, t.What})
 		}
+	case f.Name == "model":
+		s.models = true
+	case f.Enum != "":
+		for _, e := range f.EnumSlice() {
+			s.values = append(s.values, candidate{prefix + e, ""})
+		}
 	case f.Name == "for":
 		s.values = append(s.values, candidate{prefix + "gateway", "for the model gateway alone"})
 	case f.Name == "from-env":
@@ -322,6 +332,8 @@ func (s *suggestion) positional(p *position) {
 		s.secrets = p.node.Name != "set"
 	case v.Name == "name":
 		s.sandboxes = true
+	case v.Name == "model":
+		s.models = true
 	case v.Name == "file":
 		s.also = alsoFiles
 	case v.Name == "dir":

@@ -8,11 +8,12 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 type referenceCommand struct {
-	Page string `arg:"" enum:"cli,configuration,schema" help:"cli, configuration or schema."`
+	Page string `arg:"" enum:"cli,configuration,schema,models-schema" help:"cli, configuration, schema or models-schema."`
 }
 
 // Run prints a page of docs/ as Markdown.
@@ -23,6 +24,12 @@ func (c *referenceCommand) Run(a *app) error {
 		page = configurationPage(a.model.Model)
 	case "schema":
 		schema, err := settings.Schema()
+		if err != nil {
+			return err
+		}
+		page = string(schema)
+	case "models-schema":
+		schema, err := models.Schema()
 		if err != nil {
 			return err
 		}

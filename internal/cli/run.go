@@ -45,7 +45,7 @@ type runCommand struct {
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
-	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, opencode), or any command. After -- it is never an agent's name."`
+	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, copilot, gemini, opencode, pi, qwen), or any command. After -- it is never an agent's name."`
 }
 
 // text is a value that was given and therefore says something.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +19,10 @@ import (
 
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/testkit/provider"
 )
 
-var update = flag.Bool("update-reference", false, "write docs/cli.md, docs/configuration.md and docs/bailey.schema.json")
+var update = flag.Bool("update-reference", false, "write docs/cli.md, docs/configuration.md, docs/bailey.schema.json and docs/models.schema.json")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -40,6 +43,12 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("RECIPIENT", identity.Recipient().String())
+			model := httptest.NewServer(provider.New("canary-model-key", provider.Say("ok")))
+			e.Defer(model.Close)
+			e.Setenv("MODELS", model.URL)
+			nobody := httptest.NewServer(http.NotFoundHandler())
+			nobody.Close()
+			e.Setenv("NOBODY", nobody.URL)
 			return os.WriteFile(filepath.Join(e.WorkDir, "identity"), []byte(identity.String()+"\n"), 0o600)
 		},
 		Condition: func(cond string) (bool, error) {
@@ -84,10 +93,10 @@ func bailey(t *testing.T, args ...string) (stdout, stderr string, code int) {
 }
 
 // TestReference_IsUpToDate holds docs/cli.md, docs/configuration.md and the
-// schema to the program.
+// schemas to the program.
 func TestReference_IsUpToDate(t *testing.T) {
 	t.Parallel()
-	for page, name := range map[string]string{"cli": "cli.md", "configuration": "configuration.md", "schema": "bailey.schema.json"} {
+	for page, name := range map[string]string{"cli": "cli.md", "configuration": "configuration.md", "schema": "bailey.schema.json", "models-schema": "models.schema.json"} {
 		want, stderr, code := bailey(t, "reference", page)
 		if code != 0 || want == "" {
 			t.Fatalf("reference %s: exit %d: %s", page, code, stderr)

@@ -28,6 +28,7 @@ func TestValues_AreReadAsWritten(t *testing.T) {
 	bytes := func() encoding.TextUnmarshaler { return new(config.Bytes) }
 	cpus := func() encoding.TextUnmarshaler { return new(config.CPUs) }
 	count := func() encoding.TextUnmarshaler { return new(config.Count) }
+	ago := func() encoding.TextUnmarshaler { return new(config.Span) }
 	span := func() encoding.TextUnmarshaler { return new(config.Duration) }
 	for _, c := range []struct {
 		make func() encoding.TextUnmarshaler
@@ -56,6 +57,11 @@ func TestValues_AreReadAsWritten(t *testing.T) {
 			map[string]int64{"90s": int64(90 * time.Second), "2h": int64(2 * time.Hour)},
 			[]string{"", "0s", "-1s", "90", "soon"},
 		},
+		{
+			ago,
+			map[string]int64{"90m": int64(90 * time.Minute), "1d": int64(24 * time.Hour), "7d": int64(7 * 24 * time.Hour)},
+			[]string{"", "0d", "-1d", "d", "1.5d", "100001d", "9999999999999999999d", "7", "0h"},
+		},
 	} {
 		for in, want := range c.good {
 			v := c.make()
@@ -82,6 +88,8 @@ func numberOf(t *testing.T, v encoding.TextUnmarshaler) int64 {
 	case *config.Count:
 		return int64(*v)
 	case *config.Duration:
+		return int64(*v)
+	case *config.Span:
 		return int64(*v)
 	}
 	t.Fatalf("unknown type %T", v)

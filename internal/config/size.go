@@ -101,3 +101,25 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(v)
 	return nil
 }
+
+// Span is how long ago something began: as Duration, or in days.
+type Span time.Duration
+
+// UnmarshalText reads a span such as "90m", "24h" or "7d". A day has 24 hours.
+func (s *Span) UnmarshalText(text []byte) error {
+	const most = 100_000 // days: more do not fit
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 32)
+		if err != nil || n < 1 || n > most {
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a number of days", text), "use a whole number with d, such as 7d")
+		}
+		*s = Span(time.Duration(n) * 24 * time.Hour)
+		return nil
+	}
+	var d Duration
+	if err := d.UnmarshalText(text); err != nil {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a span of time", text), "use a number with m, h or d, such as 90m, 24h or 7d")
+	}
+	*s = Span(d)
+	return nil
+}

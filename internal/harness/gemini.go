@@ -50,6 +50,7 @@ priority = 950
 func geminiQuiet() []string {
 	return []string{
 		"GEMINI_CLI_TRUST_WORKSPACE=true",
+		"GEMINI_TELEMETRY_ENABLED=false",
 		// It would start itself once more, for a larger heap.
 		"GEMINI_CLI_NO_RELAUNCH=true",
 	}

@@ -74,10 +74,13 @@ func opencodeQuiet() []string {
 // opencodePinned gives the configuration in the variable that is stronger than
 // a project's opencode.json.
 func opencodePinned(_ Host, m Model, p *Preset) {
-	library := map[gateway.Dialect]string{
-		gateway.Anthropic:       "@ai-sdk/anthropic",
-		gateway.OpenAIChat:      "@ai-sdk/openai-compatible",
-		gateway.OpenAIResponses: "@ai-sdk/openai",
+	library := "@ai-sdk/openai-compatible"
+	switch m.Dialect {
+	case gateway.Anthropic:
+		library = "@ai-sdk/anthropic"
+	case gateway.OpenAIResponses:
+		library = "@ai-sdk/openai"
+	case gateway.OpenAIChat, gateway.Gemini:
 	}
 	model := map[string]any{"name": m.ID, "tool_call": true}
 	if m.Context > 0 && m.MaxOutput > 0 { // it takes both or none
@@ -87,7 +90,7 @@ func opencodePinned(_ Host, m Model, p *Preset) {
 	pin := compactJSON(map[string]any{
 		"model": name, "small_model": name, "enabled_providers": []string{provider},
 		"provider": map[string]any{provider: map[string]any{
-			"npm": library[m.Dialect], "name": provider,
+			"npm": library, "name": provider,
 			"options": map[string]any{"baseURL": m.versioned(), "apiKey": "{env:" + m.TokenVar + "}"},
 			"models":  map[string]any{m.ID: model},
 		}},

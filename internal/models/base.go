@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,9 @@ func plain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' })
 }
 
+// hostForm is what a name is made of.
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
 func goodHost(u *url.URL) bool {
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
@@ -62,8 +66,6 @@ func goodHost(u *url.URL) bool {
 	}
 	// What looks like an address and is none is read as one by some.
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	return host != "" && len(host) <= 253 && !strings.Contains(host, "..") && host[0] != '.' && host[0] != '-' &&
-		!strings.ContainsFunc(host, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
-		}) && (last == "" || last[0] < '0' || last[0] > '9')
+	return hostForm.MatchString(host) && len(host) <= 253 && !strings.Contains(host, "..") && host[0] != '.' && host[0] != '-' &&
+		(last == "" || last[0] < '0' || last[0] > '9')
 }

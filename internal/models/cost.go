@@ -3,15 +3,13 @@ package models
 import (
 	"encoding/json"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/pricing"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 // price takes the model's price out of the file, or out of the shipped list.
-func (p *parser) price(m *Model, n *yaml.Node) {
+func (p *parser) price(m *Model, n *yamlfile.Node) {
 	v := yamlfile.Get(n, "price")
 	if v == nil {
 		list, err := pricing.Shipped()
@@ -40,7 +38,7 @@ func (p *parser) price(m *Model, n *yaml.Node) {
 }
 
 // rates reads the prices of a mapping, each held good by itself.
-func (p *parser) rates(n *yaml.Node) pricing.ListItem {
+func (p *parser) rates(n *yamlfile.Node) pricing.ListItem {
 	rate := func(name string) json.Number {
 		v := yamlfile.Get(n, name)
 		if v == nil {
@@ -53,17 +51,17 @@ func (p *parser) rates(n *yaml.Node) pricing.ListItem {
 	return pricing.ListItem{Input: rate("input"), Output: rate("output"), CacheRead: rate("cache_read"), CacheWrite: rate("cache_write"), CacheWrite1h: rate("cache_write_1h")}
 }
 
-func (p *parser) budget(n *yaml.Node) Budget {
+func (p *parser) budget(n *yamlfile.Node) Budget {
 	return Budget{Task: p.limit(yamlfile.Get(n, "task")), Day: p.limit(yamlfile.Get(n, "day"))}
 }
 
 // limit reads a budget, or a list of them.
-func (p *parser) limit(n *yaml.Node) budget.Limit {
+func (p *parser) limit(n *yamlfile.Node) budget.Limit {
 	if n == nil {
 		return budget.Limit{}
 	}
 	texts := []string{n.Value}
-	if n.Kind == yaml.SequenceNode {
+	if yamlfile.IsList(n) {
 		texts = nil
 		for _, v := range n.Content {
 			if _, err := budget.ParseLimit(v.Value); p.Wrong(v, err) {
@@ -77,7 +75,7 @@ func (p *parser) limit(n *yaml.Node) budget.Limit {
 	return l
 }
 
-func (p *parser) modelBudget(m *Model, name, n *yaml.Node) {
+func (p *parser) modelBudget(m *Model, name, n *yamlfile.Node) {
 	v := yamlfile.Get(n, "budget")
 	m.Budget = p.budget(v)
 	const fix = "write price: {input: …, output: …} in USD a million tokens (0 for what costs nothing), or a budget in tokens"

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/secret"
@@ -49,7 +47,7 @@ type parser struct {
 	*yamlfile.Parser
 	providers map[string]Provider
 	broken    map[string]bool // providers about which something was said
-	wholeCost *yaml.Node      // a budget in money over all models
+	wholeCost *yamlfile.Node  // a budget in money over all models
 }
 
 // Parse reads a file of models. The error is a *yamlfile.InvalidError with
@@ -84,7 +82,7 @@ func Parse(path string, data []byte) (*Config, error) {
 }
 
 // whole is what holds for the file as a whole.
-func (p *parser) whole(c *Config, top, list *yaml.Node) {
+func (p *parser) whole(c *Config, top, list *yamlfile.Node) {
 	if len(c.Models) == 0 {
 		p.At(list, "models is empty; name one, or remove the file")
 	}
@@ -98,7 +96,7 @@ func (p *parser) whole(c *Config, top, list *yaml.Node) {
 	}
 }
 
-func (p *parser) provider(name, n *yaml.Node) {
+func (p *parser) provider(name, n *yamlfile.Node) {
 	before := p.Problems()
 	out := Provider{Name: name.Value, Kind: Kind(yamlfile.Get(n, "kind").Value), From: p.From(name)}
 	if v := yamlfile.Get(n, "insecure_http"); v != nil {
@@ -124,7 +122,7 @@ func (p *parser) provider(name, n *yaml.Node) {
 	p.broken[out.Name] = p.Problems() > before
 }
 
-func (p *parser) model(name, n *yaml.Node) Model {
+func (p *parser) model(name, n *yamlfile.Node) Model {
 	m := Model{ID: name.Value, Name: name.Value, From: p.From(name)}
 	known := p.modelProvider(&m, n)
 	if v := yamlfile.Get(n, "name"); v != nil {
@@ -153,7 +151,7 @@ func (p *parser) model(name, n *yaml.Node) Model {
 }
 
 // modelProvider reports whether the provider is known and good.
-func (p *parser) modelProvider(m *Model, n *yaml.Node) bool {
+func (p *parser) modelProvider(m *Model, n *yamlfile.Node) bool {
 	v := yamlfile.Get(n, "provider")
 	found, ok := p.providers[v.Value]
 	if !ok {
@@ -169,7 +167,7 @@ func (p *parser) modelProvider(m *Model, n *yaml.Node) bool {
 	return !p.broken[v.Value]
 }
 
-func (p *parser) dialect(m *Model, n *yaml.Node) {
+func (p *parser) dialect(m *Model, n *yamlfile.Node) {
 	m.Dialect = m.Provider.Kind.Dialects()[0]
 	v := yamlfile.Get(n, "dialect")
 	if v == nil {
@@ -182,7 +180,7 @@ func (p *parser) dialect(m *Model, n *yaml.Node) {
 }
 
 // number reads a number that the schema holds good.
-func (p *parser) number(n *yaml.Node, to *int64) {
+func (p *parser) number(n *yamlfile.Node, to *int64) {
 	if n != nil {
 		p.Wrong(n, n.Decode(to))
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
@@ -41,7 +39,7 @@ func checkFree(name, verb string) error {
 }
 
 // parameters reads drop, rename and extra.
-func (p *parser) parameters(m *Model, n *yaml.Node) {
+func (p *parser) parameters(m *Model, n *yamlfile.Node) {
 	for _, v := range yamlfile.Items(yamlfile.Get(n, "drop")) {
 		p.Wrong(v, checkFree(v.Value, "dropped"))
 		if slices.Contains(m.Drop, v.Value) {
@@ -53,7 +51,7 @@ func (p *parser) parameters(m *Model, n *yaml.Node) {
 	p.extra(m, yamlfile.Get(n, "extra"))
 }
 
-func (p *parser) rename(m *Model, n *yaml.Node) {
+func (p *parser) rename(m *Model, n *yamlfile.Node) {
 	if n == nil {
 		return
 	}
@@ -78,7 +76,7 @@ func (p *parser) rename(m *Model, n *yaml.Node) {
 	}
 }
 
-func (p *parser) extra(m *Model, n *yaml.Node) {
+func (p *parser) extra(m *Model, n *yamlfile.Node) {
 	if n == nil {
 		return
 	}
@@ -101,7 +99,7 @@ func (p *parser) extra(m *Model, n *yaml.Node) {
 }
 
 // inner holds what Gemini has one level lower to the same.
-func (p *parser) inner(n *yaml.Node) {
+func (p *parser) inner(n *yamlfile.Node) {
 	for _, name := range kept() {
 		if v := yamlfile.Get(n, name); v != nil && strings.ContainsAny(name, "OC") {
 			p.Wrong(v, checkFree(name, "added"))

@@ -64,7 +64,7 @@ func (m Money) Decimal() string {
 }
 
 // String is the amount for a person: dollars with cents, and of less than a
-// dollar the four digits that say something.
+// dollar the three digits that say most.
 func (m Money) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
@@ -75,12 +75,15 @@ func (m Money) String() string {
 		n = (n + cent/2) / cent
 		return fmt.Sprintf("%s$%d.%02d", sign, n/100, n%100)
 	}
-	unit := cent / 100 // a hundredth of a cent
-	for n < unit {
+	unit := cent / 10
+	for unit > 1 && n < 100*unit {
 		unit /= 10
 	}
-	rounded := (n + unit/2) / unit * unit
-	return sign + "$" + Money(rounded).Decimal()
+	text := Money((n + unit/2) / unit * unit).Decimal()
+	if _, fraction, _ := strings.Cut(text, "."); len(fraction) < 2 {
+		return sign + "$" + strings.TrimSuffix(text, "."+fraction) + "." + (fraction + "00")[:2]
+	}
+	return sign + "$" + text
 }
 
 // ParseUSD reads an amount of dollars, such as "5" or "0.50": digits, at most

@@ -36,8 +36,6 @@ type ListItemTier struct {
 }
 
 // Shipped is the list of this program, read once.
-//
-//nolint:gochecknoglobals // a function that remembers
 var Shipped = sync.OnceValues(func() (List, error) {
 	dec := json.NewDecoder(bytes.NewReader(tableData))
 	dec.DisallowUnknownFields()

@@ -344,6 +344,12 @@ func describe(n *yaml.Node) string {
 	}
 }
 
+// Node is a piece of a file.
+type Node = yaml.Node
+
+// IsList reports whether a node is a list.
+func IsList(n *Node) bool { return n.Kind == yaml.SequenceNode }
+
 // Get returns the value of a key of a mapping, or nil.
 func Get(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {

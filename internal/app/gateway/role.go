@@ -17,6 +17,8 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/gateway/anthropic"
+	"github.com/bailey-dev/bailey/internal/gateway/gemini"
+	"github.com/bailey-dev/bailey/internal/gateway/openai"
 
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
@@ -127,6 +129,12 @@ func protocolOf(d gateway.Dialect) (gateway.Protocol, error) {
 	switch d {
 	case gateway.Anthropic:
 		return anthropic.New()
+	case gateway.OpenAIResponses:
+		return openai.NewResponses()
+	case gateway.OpenAIChat:
+		return openai.NewChat()
+	case gateway.Gemini:
+		return gemini.New()
 	}
 	return nil, fmt.Errorf("read settings: there is no dialect %q", d)
 }

@@ -23,6 +23,10 @@ type Messages struct {
 
 var _ gateway.Protocol = (*Messages)(nil)
 
+// List is the list that requests are judged by, for tests that hold it to the
+// types of the provider's own SDK.
+func List() (*shape.Shape, error) { return compiled() }
+
 // New returns the dialect. An error is one of the list that is part of it.
 func New() (*Messages, error) {
 	s, err := compiled()

@@ -31,10 +31,10 @@ func Pinned() []string {
 	}
 }
 
-// installTimeout bounds npm: about 1.2 GB come down.
+// installTimeout bounds npm: about 2 GB come down.
 const installTimeout = 15 * time.Minute
 
-// Bin returns the folder with the commands claude, codex, opencode and node,
+// Bin returns the folder with node and the commands of all agents of Pinned,
 // after installing them if they are not there. A machine without npm, or
 // without a registry, fails the test with what is missing.
 func Bin(tb testing.TB) string {

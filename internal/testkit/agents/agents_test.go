@@ -72,6 +72,8 @@ type bench struct {
 	user   netlab.User
 	preset harness.Preset
 	env    []string
+
+	anyModel bool // that is asked for
 }
 
 // command starts the agent with arguments in the folder of the work.

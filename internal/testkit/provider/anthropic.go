@@ -102,10 +102,10 @@ func (u Usage) anthropic() map[string]any {
 	return m
 }
 
-// with adds a member to an object, unless there is nothing to say.
-func with(m map[string]any, name string, usage map[string]any) map[string]any {
+// with adds the usage to an object, unless there is nothing to say.
+func with(m, usage map[string]any) map[string]any {
 	if usage != nil {
-		m[name] = usage
+		m["usage"] = usage
 	}
 	return m
 }
@@ -122,16 +122,16 @@ func (anthropic) send(w *stream, a ask, t spoken) error {
 	blocks := anthropicBlocks(t.calls, t.text)
 	if !a.Stream {
 		message["content"], message["stop_reason"] = blocks, stop
-		reply(w, with(message, "usage", t.usage.anthropic()))
+		reply(w, with(message, t.usage.anthropic()))
 		return w.err
 	}
-	w.event("message_start", map[string]any{"type": "message_start", "message": with(message, "usage", t.usage.first().anthropic())})
+	w.event("message_start", map[string]any{"type": "message_start", "message": with(message, t.usage.first().anthropic())})
 	for i, b := range blocks {
 		anthropicStream(w, i, b)
 	}
 	w.event("message_delta", with(map[string]any{
 		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
-	}, "usage", t.usage.anthropic()))
+	}, t.usage.anthropic()))
 	w.event("message_stop", map[string]any{"type": "message_stop"})
 	return w.err
 }

@@ -72,7 +72,7 @@ func (chat) send(w *stream, a ask, t spoken) error {
 		reply(w, with(map[string]any{
 			"id": "chatcmpl_scripted", "object": "chat.completion", "created": 1764000000, "model": a.Model,
 			"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": stop}},
-		}, "usage", t.usage.chat()))
+		}, t.usage.chat()))
 		return w.err
 	}
 	chunk := func(choices []any, usage any) {

@@ -92,7 +92,7 @@ func (responses) send(w *stream, a ask, t spoken) error {
 		"id": "resp_scripted", "object": "response", "created_at": 1764000000, "status": "completed",
 		"model": a.Model, "output": items, "error": nil, "incomplete_details": nil,
 	}
-	with(done, "usage", t.usage.responses())
+	with(done, t.usage.responses())
 	if !a.Stream {
 		reply(w, done)
 		return w.err
@@ -104,7 +104,7 @@ func (responses) send(w *stream, a ask, t spoken) error {
 		w.event(kind, fields)
 	}
 	if t.usage.First != nil {
-		with(resp, "usage", t.usage.First.responses())
+		with(resp, t.usage.First.responses())
 	}
 	send("response.created", map[string]any{"response": resp})
 	for i, it := range items {

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/budget"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/terminal"
+)
+
+type usageCommand struct {
+	By    string      `enum:"model,task,day" default:"model" placeholder:"WHAT" help:"Add up by model, task (a run), or day (UTC)."`
+	Since config.Span `placeholder:"TIME" help:"Only calls that began so long ago until now, such as 24h or 7d. Default: all that is kept."`
+	JSON  bool        `name:"json" help:"Print JSON."`
+}
+
+// Help is what `bailey usage --help` says beyond the flags.
+func (usageCommand) Help() string {
+	return `Adds up the calls of models that went through bailey. INPUT is the tokens that were neither read from the provider's cache nor written to it; OUTPUT holds those of thinking. COST is of the calls whose model had a price. OPEN is what is reserved by calls that are under way; where a process died with one it stays there, and counts as spent on its day.
+
+With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some.
+
+Examples:
+  bailey usage --since 7d --by day
+  bailey usage --json`
+}
+
+// usageRow is the published form of a row.
+type usageRow struct {
+	Key          string `json:"key"`
+	Requests     int64  `json:"requests"`
+	Input        int64  `json:"input_tokens"`
+	Output       int64  `json:"output_tokens"`
+	CacheRead    int64  `json:"cache_read"`
+	CacheWrite   int64  `json:"cache_write"`
+	Cost         any    `json:"cost_usd"`
+	OpenRequests int64  `json:"open_requests,omitempty"`
+	OpenTokens   int64  `json:"open_tokens,omitempty"`
+}
+
+// usd is an amount as a number of dollars, exactly.
+func usd(m pricing.Money) json.Number { return json.Number(m.Decimal()) }
+
+// Run prints what was used.
+func (c *usageCommand) Run(a *app) error {
+	var since time.Time
+	if d := time.Duration(c.Since); d > 0 {
+		since = a.now().Add(-d)
+	}
+	by := map[string]budget.By{"model": budget.ByModel, "task": budget.ByTask, "day": budget.ByDay}[c.By]
+	report, err := budget.In(a.host.Dirs.Data).Report(by, since)
+	if err != nil {
+		return err
+	}
+	if report.Odd > 0 {
+		_, _ = fmt.Fprintf(a.stderr, "note: %d lines of the record are damaged and say nothing\n", report.Odd)
+	}
+	if c.JSON {
+		rows := make([]usageRow, 0, len(report.Rows))
+		for _, r := range report.Rows {
+			row := usageRow{Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, OpenRequests: r.Open, OpenTokens: r.OpenTokens}
+			if r.Priced {
+				row.Cost = usd(r.Cost)
+			}
+			rows = append(rows, row)
+		}
+		return printJSON(a.stdout, rows)
+	}
+	if len(report.Rows) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "No calls of models are on record. bailey models list shows the models; bailey run --model NAME uses one.")
+		return err
+	}
+	return c.table(a, report)
+}
+
+func (c *usageCommand) table(a *app, report budget.Report) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	title := map[string]string{"model": "MODEL", "task": "TASK", "day": "DAY"}[c.By]
+	_, _ = fmt.Fprintln(w, title+"\tREQUESTS\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tCOST\tOPEN")
+	row := func(key string, r budget.Row) {
+		cost, open := "-", "-"
+		if r.Priced {
+			cost = r.Cost.String()
+		}
+		if r.Open > 0 {
+			open = fmt.Sprintf("%d (%d tokens)", r.Open, r.OpenTokens)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", terminal.Sanitize(key), r.Requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
+	}
+	for _, r := range report.Rows {
+		row(r.Key, r)
+	}
+	if len(report.Rows) > 1 {
+		row("total of "+strconv.Itoa(len(report.Rows)), report.Total)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,376 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/gateway"
+	"github.com/bailey-dev/bailey/internal/gateway/openai"
+)
+
+func responses(tb testing.TB) *openai.Responses {
+	tb.Helper()
+	r, err := openai.NewResponses()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func chat(tb testing.TB) *openai.Chat {
+	tb.Helper()
+	c, err := openai.NewChat()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func pin() gateway.Pin { return gateway.Pin{ID: "coder", Name: "gpt-pinned"} }
+
+func read(p gateway.Protocol, body string) (*gateway.Call, error) {
+	return p.Read(gateway.Generate, "", nil, []byte(body), pin())
+}
+
+// verdict is what a dialect is to say of a request: either it is refused, or it
+// is sent, with something taken out or not.
+type verdict struct {
+	name    string
+	body    string
+	refused string   // the code; empty: it is sent
+	path    string   // of the refusal, if it matters
+	removed []string // what is told; nil: nothing is
+	sent    []string // what is in the request that is sent
+	gone    []string // what is not
+}
+
+func (v verdict) check(t *testing.T, p gateway.Protocol) {
+	t.Helper()
+	call, err := read(p, v.body)
+	if v.refused != "" {
+		no, ok := errors.AsType[*gateway.Refusal](err)
+		if !ok {
+			t.Fatalf("it was sent, as %s", call.Body.AppendTo(nil))
+		}
+		if no.Code != v.refused || (v.path != "" && no.Path != v.path) {
+			t.Errorf("refused for %s at %q (%s), want %s at %q", no.Code, no.Path, no.Detail, v.refused, v.path)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("refused: %v", err)
+	}
+	if diff := cmp.Diff(v.removed, call.Removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	sent := string(call.Body.AppendTo(nil))
+	for _, s := range v.sent {
+		if !strings.Contains(sent, s) {
+			t.Errorf("%s is not in %s", s, sent)
+		}
+	}
+	for _, s := range v.gone {
+		if strings.Contains(sent, s) {
+			t.Errorf("%s is in %s", s, sent)
+		}
+	}
+}
+
+// Harnesses must go on working with all that they send by habit.
+func TestRead_Harnesses(t *testing.T) {
+	t.Parallel()
+	removed := map[string][]string{
+		"responses/codex":      {"tools[9]: web_search", "client_metadata"},
+		"responses/codex-lite": {"client_metadata"},
+	}
+	for dialect, p := range map[string]gateway.Protocol{"responses": responses(t), "chat": chat(t)} {
+		files, err := filepath.Glob("testdata/" + dialect + "/*.json")
+		if err != nil || len(files) < 5 {
+			t.Fatalf("%d fixtures of %s: %v", len(files), dialect, err)
+		}
+		for _, file := range files {
+			name := dialect + "/" + strings.TrimSuffix(filepath.Base(file), ".json")
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				body, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				call, err := p.Read(gateway.Generate, "", nil, body, pin())
+				if err != nil {
+					t.Fatal(err)
+				}
+				harness(t, call, body)
+				want := removed[name]
+				for i, w := range want {
+					if strings.HasPrefix(w, "tools[") { // how many tools a fixture has does not matter
+						want[i] = call.Removed[i][:strings.Index(call.Removed[i], "]")] + "]: web_search"
+					}
+				}
+				if diff := cmp.Diff(want, call.Removed); diff != "" {
+					t.Errorf("removed (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// harness holds what is sent to what the harness wrote: all of it but what must
+// differ.
+func harness(t *testing.T, call *gateway.Call, body []byte) {
+	t.Helper()
+	var asked, sent map[string]any
+	if json.Unmarshal(body, &asked) != nil || json.Unmarshal(call.Body.AppendTo(nil), &sent) != nil {
+		t.Fatal("no JSON")
+	}
+	if sent["model"] != "gpt-pinned" || !call.Stream || call.Input <= 0 {
+		t.Errorf("the model is %v, stream %v, input %d", sent["model"], call.Stream, call.Input)
+	}
+	if key := asked["prompt_cache_key"]; key != nil && (sent["prompt_cache_key"] == key || len(sent["prompt_cache_key"].(string)) != 32) {
+		t.Errorf("the cache is named %v", sent["prompt_cache_key"])
+	}
+	for _, m := range []map[string]any{asked, sent} {
+		for _, name := range []string{"model", "store", "prompt_cache_key", "client_metadata", "stream_options"} {
+			delete(m, name)
+		}
+		bare(m)
+	}
+	if diff := cmp.Diff(asked, sent); diff != "" {
+		t.Errorf("more than must be was changed (-asked +sent):\n%s", diff)
+	}
+}
+
+// bare takes out what the gateway may: nulls and hosted tools.
+func bare(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if value == nil {
+				delete(v, name)
+				continue
+			}
+			if list, ok := value.([]any); ok && name == "tools" {
+				kept := []any{}
+				for _, tool := range list {
+					if tool.(map[string]any)["type"] != "web_search" {
+						kept = append(kept, tool)
+					}
+				}
+				v[name] = kept
+			}
+			bare(v[name])
+		}
+	case []any:
+		for _, item := range v {
+			bare(item)
+		}
+	}
+}
+
+func TestRoute(t *testing.T) {
+	t.Parallel()
+	r, c := responses(t), chat(t)
+	for _, one := range []struct {
+		p              gateway.Protocol
+		method, target string
+		want           gateway.Endpoint
+	}{
+		{r, "POST", "/v1/responses", gateway.Generate},
+		{r, "POST", "/v1/responses/input_tokens", gateway.Count},
+		{r, "GET", "/v1/models", gateway.Models},
+		{c, "POST", "/v1/chat/completions", gateway.Generate},
+		{c, "GET", "/v1/models", gateway.Models},
+	} {
+		if got := one.p.Route(one.method, one.target); got != one.want {
+			t.Errorf("%s %s is %d, want %d", one.method, one.target, got, one.want)
+		}
+	}
+	for _, target := range []string{
+		// D012, D013: what else the API has
+		"/v1/files", "/v1/batches", "/v1/vector_stores", "/v1/assistants", "/v1/threads", "/v1/fine_tuning/jobs",
+		"/v1/evals", "/v1/realtime", "/v1/skills", "/v1/containers", "/v1/conversations", "/v1/embeddings",
+		"/v1/completions", "/v1/images/generations", "/v1/audio/speech", "/v1/moderations", "/v1/alpha/search",
+		"/v1/responses/compact", "/v1/responses/resp_1", "/v1/responses/resp_1/cancel", "/v1/decisions",
+		// D032: other spellings
+		"//v1/responses", "/v1//responses", "/v1/./responses", "/v1/x/../responses", "/v1/%72esponses",
+		"/v1%2fresponses", "/v1/responses/", "/V1/responses", "/v1/responses;x=1", "/v1/responses%00",
+		"/v1/responses%23", "/v1\\responses", "http://evil.test/v1/responses", "/responses", "",
+		"/v1/chat/completions/", "/v1/chat/completions/id",
+		// D033: queries
+		"/v1/responses?beta=true", "/v1/responses?", "/v1/responses?api-key=x", "/v1/chat/completions?model=dear",
+	} {
+		for _, p := range []gateway.Protocol{r, c} {
+			if got := p.Route("POST", target); got != gateway.None {
+				t.Errorf("POST %s is served as %d", target, got)
+			}
+		}
+	}
+	for _, method := range []string{"GET", "PUT", "DELETE", "post", "HEAD", "CONNECT", ""} {
+		if got := r.Route(method, "/v1/responses"); got != gateway.None {
+			t.Errorf("%s of responses is served as %d", method, got)
+		}
+	}
+}
+
+func TestRead_Parameters(t *testing.T) {
+	t.Parallel()
+	p := pin()
+	p.MaxOutput = 1000
+	p.Drop = []string{"temperature"}
+	p.Rename = map[string]string{"max_completion_tokens": "max_tokens"}
+	p.Extra = map[string]json.RawMessage{"reasoning_effort": json.RawMessage(`"low"`)}
+	c := chat(t)
+	call, err := c.Read(gateway.Generate, "", nil,
+		[]byte(`{"model":"x","messages":[{"role":"user","content":"hi"}],"temperature":1,"max_completion_tokens":5000,"reasoning_effort":"high"}`), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"model":"gpt-pinned","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"low","max_tokens":1000}`
+	if got := string(call.Body.AppendTo(nil)); got != want || call.Output != 1000 {
+		t.Errorf("sent %s for %d, want %s", got, call.Output, want)
+	}
+	if c.SetOutput(call, 70); call.Output != 70 || call.Body.Get("max_tokens").Text != "70" {
+		t.Errorf("sent %s for %d", call.Body.AppendTo(nil), call.Output)
+	}
+}
+
+func TestSetOutput(t *testing.T) {
+	t.Parallel()
+	r, c := responses(t), chat(t)
+	for _, one := range []struct {
+		name  string
+		p     gateway.Protocol
+		extra string
+		n     int64
+		want  map[string]string
+	}{
+		{"responses, not asked", r, ``, 500, map[string]string{"max_output_tokens": "500"}},
+		{"responses, lowered", r, `,"max_output_tokens":800`, 500, map[string]string{"max_output_tokens": "500"}},
+		{"responses, less was asked", r, `,"max_output_tokens":30`, 500, map[string]string{"max_output_tokens": "30"}},
+		{"responses, the least that is taken", r, `,"max_output_tokens":800`, 3, map[string]string{"max_output_tokens": "16"}},
+		{"chat, not asked", c, ``, 500, map[string]string{"max_completion_tokens": "500"}},
+		{"chat, by the old name", c, `,"max_tokens":800`, 500, map[string]string{"max_tokens": "500"}},
+		{"chat, by both", c, `,"max_tokens":800,"max_completion_tokens":600`, 500, map[string]string{"max_tokens": "500", "max_completion_tokens": "500"}},
+		{"chat, nothing is left", c, `,"max_tokens":800`, -1, map[string]string{"max_tokens": "1"}},
+		{"chat, nothing was asked for", c, `,"max_tokens":0`, 70, map[string]string{"max_tokens": "70"}},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			what := `"messages":[{"role":"user","content":"hi"}]`
+			if one.p == gateway.Protocol(r) {
+				what = `"input":"hi"`
+			}
+			call, err := read(one.p, `{"model":"x",`+what+one.extra+`}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.p.SetOutput(call, one.n)
+			for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+				got := ""
+				if v := call.Body.Get(name); v != nil {
+					got = v.Text
+				}
+				if got != one.want[name] {
+					t.Errorf("%s is %q, want %q", name, got, one.want[name])
+				}
+			}
+		})
+	}
+}
+
+func TestFail(t *testing.T) {
+	t.Parallel()
+	for _, p := range []gateway.Protocol{responses(t), chat(t)} {
+		for _, one := range []struct {
+			in       gateway.Failure
+			kind     string
+			code     string
+			noRepeat bool
+		}{
+			{gateway.Failure{Status: 402, Code: "budget_spent", Message: "The budget is spent."}, "insufficient_quota", "insufficient_quota", true},
+			{gateway.Failure{Status: 400, Code: "unknown_field", Message: "x"}, "invalid_request_error", "unknown_field", true},
+			{gateway.Failure{Status: 401, Code: "token_invalid", Message: "x"}, "authentication_error", "token_invalid", true},
+			{gateway.Failure{Status: 426, Code: "upgrade_not_supported", Message: "x"}, "invalid_request_error", "upgrade_not_supported", true},
+			{gateway.Failure{Status: 429, Code: "too_many", Message: "x"}, "rate_limit_error", "too_many", false},
+			{gateway.Failure{Status: 502, Code: "upstream", Message: "x"}, "server_error", "upstream", false},
+		} {
+			status, h, body := p.Fail(one.in)
+			var got struct {
+				Error struct{ Message, Type, Code string }
+			}
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			if status != one.in.Status || got.Error.Type != one.kind || got.Error.Code != one.code || got.Error.Message != one.in.Message {
+				t.Errorf("%d %s", status, body)
+			}
+			if (h.Get("X-Should-Retry") == "false") != one.noRepeat || h.Get("Content-Type") != "application/json" {
+				t.Errorf("%d has %v", status, h)
+			}
+		}
+	}
+}
+
+func TestFailStream(t *testing.T) {
+	t.Parallel()
+	spent := gateway.Failure{Status: 402, Code: "budget_spent", Message: "The budget is \"spent\".\n\nevent: x"}
+	for p, prefix := range map[gateway.Protocol]string{
+		responses(t): "event: response.failed\ndata: {", chat(t): "data: {",
+	} {
+		got := string(p.FailStream(spent))
+		if !strings.HasPrefix(got, prefix) || !strings.HasSuffix(got, "}\n\n") || strings.Count(got, "\n\n") != 1 {
+			t.Errorf("%q is not one event", got)
+		}
+		if !strings.Contains(got, `"code":"insufficient_quota"`) {
+			t.Errorf("%s", got)
+		}
+		if strings.Contains(got, "[DONE]") {
+			t.Errorf("%s looks complete", got)
+		}
+		data := []byte(strings.TrimPrefix(got[strings.Index(got, "data: "):], "data: "))
+		if m := p.Meter(gateway.NewCall(nil)); !m.Event("", data) || !m.Result().Ended || m.Result().Known {
+			t.Errorf("its own meter reads it as %+v", m.Result())
+		}
+	}
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	want := `{"object":"list","data":[{"id":"coder","object":"model","created":0,"owned_by":"bailey"}]}`
+	for _, p := range []gateway.Protocol{responses(t), chat(t)} {
+		if got := string(p.Models(pin())); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// The name of a cache says nothing of what the client called it, and is no other
+// task's.
+func TestRead_CacheKeyIsTheTasks(t *testing.T) {
+	t.Parallel()
+	body := `{"model":"x","input":"hi","prompt_cache_key":"session"}`
+	key := func(r *openai.Responses, body string) string {
+		call, err := read(r, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call.Body.Get("prompt_cache_key").Str()
+	}
+	task := responses(t)
+	one := key(task, body)
+	if again := key(task, body); again != one {
+		t.Errorf("the same is named %s, then %s", one, again)
+	}
+	if other := key(responses(t), body); other == one {
+		t.Error("two tasks share a name")
+	}
+	if other := key(task, strings.Replace(body, "session", "another", 1)); other == one {
+		t.Error("two sessions share a name")
+	}
+}

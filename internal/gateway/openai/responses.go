@@ -1,0 +1,92 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/bailey-dev/bailey/internal/gateway"
+	"github.com/bailey-dev/bailey/internal/gateway/document"
+)
+
+const (
+	responsesPath = "/v1/responses"
+	countPath     = "/v1/responses/input_tokens"
+
+	// leastOutput is the least max_output_tokens that the API takes.
+	leastOutput = 16
+)
+
+// responsesState is what Responses keeps of a call.
+type responsesState struct {
+	count bool
+	limit string // the name under which max_output_tokens is sent
+}
+
+// Route tells the endpoint of a request. Everything of the API that is kept at
+// the provider's is another target, and not served.
+func (r *Responses) Route(method, target string) gateway.Endpoint {
+	return route(method, target, responsesPath, countPath)
+}
+
+// Read judges a request and makes it one for the pinned model, of which nothing
+// is stored.
+func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pin gateway.Pin) (*gateway.Call, error) {
+	st := responsesState{count: e == gateway.Count, limit: pin.Sent("max_output_tokens")}
+	typ, target := "request", responsesPath
+	if st.count {
+		typ, target = "count", countPath
+	}
+	call, err := begin(r.list, typ, body, st)
+	if err != nil {
+		return nil, err
+	}
+	call.Endpoint, call.Target = e, target
+	call.Removed = append(call.Removed, emptyReasoning(call.Body)...)
+	if !st.count {
+		if call.Body.Get("store").IsTrue() {
+			call.Removed = append(call.Removed, "store: true")
+		}
+		call.Body.Set("store", document.NewBool(false))
+		cacheKey(call.Body, r.salt)
+	}
+	if !call.Body.Get("stream").IsTrue() {
+		call.Body.Delete("stream_options")
+	}
+	if err := pinned(call, pin); err != nil {
+		return nil, err
+	}
+	if st.count {
+		return call, nil
+	}
+	if call.Output = bound(call.Body, st.limit); pin.MaxOutput > 0 && call.Output > pin.MaxOutput {
+		r.SetOutput(call, pin.MaxOutput)
+	}
+	return call, nil
+}
+
+// emptyReasoning takes out items of reasoning that hold none of it: the
+// provider would look for it in what it keeps.
+func emptyReasoning(v *document.Value) (removed []string) {
+	input := v.Get("input")
+	if input == nil {
+		return nil
+	}
+	kept := input.Items[:0]
+	for _, item := range input.Items {
+		if item.Get("type").Str() == "reasoning" && item.Get("encrypted_content").Str() == "" && item.Get("content") == nil {
+			removed = append(removed, "input: reasoning that is not in the request")
+			continue
+		}
+		kept = append(kept, item)
+	}
+	input.Items = kept
+	return removed
+}
+
+// SetOutput lowers max_output_tokens to n.
+func (r *Responses) SetOutput(c *gateway.Call, n int64) {
+	st, ok := c.State().(responsesState)
+	if !ok || st.count || c.Body == nil {
+		return
+	}
+	c.Output = lower(c.Body, max(n, leastOutput), st.limit)
+}
