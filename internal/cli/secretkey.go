@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
@@ -38,8 +39,10 @@ func (c *secretRekeyCommand) Run(a *app) error {
 		return err
 	}
 	form := vault.KeyForm{
-		To:            vault.Recipients{Names: c.Recipient},
-		NewPassphrase: func() (seal.Secret, error) { return askTwice("passphrase for the new key") },
+		To: vault.Recipients{Names: c.Recipient},
+		NewPassphrase: func() (seal.Secret, error) {
+			return askTwice("passphrase for the new key", "start bailey at a terminal; --recipient age1... and --plain take no passphrase")
+		},
 	}
 	switch {
 	case c.Plain:
@@ -88,7 +91,7 @@ func (c *secretExportCommand) Run(a *app) error {
 	}
 	defer v.Close()
 	if c.Passphrase {
-		if to.Passphrase, err = askTwice("passphrase for the file"); err != nil {
+		if to.Passphrase, err = askTwice("passphrase for the file", "start bailey at a terminal; --recipient age1... takes no passphrase"); err != nil {
 			return err
 		}
 	}
@@ -104,7 +107,7 @@ func (c *secretExportCommand) Run(a *app) error {
 	if err := writeNew(path, out); err != nil {
 		return bailey.WrapError(bailey.Unavailable, "export", err, "name a file that is not there yet")
 	}
-	_, err = fmt.Fprintf(a.stdout, "%d secrets: %s\n", len(v.List()), terminal.Sanitize(path))
+	_, err = fmt.Fprintf(a.stdout, "%s: %s\n", spell.Count(len(v.List()), "secret"), terminal.Sanitize(path))
 	return err
 }
 
@@ -161,8 +164,12 @@ func (c *secretImportCommand) Run(a *app) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := checkHosts(e.Definition); err != nil {
-			return err
+		err := checkHosts(e.Definition)
+		if err == nil {
+			err = fits(e.Definition, e.Value)
+		}
+		if err != nil {
+			return bailey.WrapError(bailey.KindOf(err), "import "+e.Name, err, "nothing was imported")
 		}
 	}
 	return c.keep(a, entries)
@@ -170,6 +177,9 @@ func (c *secretImportCommand) Run(a *app) error {
 
 // key is what the file opens by.
 func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) {
+	if err := vault.CheckExport(data); err != nil {
+		return by, bailey.WrapError(bailey.Invalid, "import "+terminal.Sanitize(asBytes(c.File)), err, "name what bailey secret export wrote")
+	}
 	if c.Identity != "" {
 		by.Identity = asBytes(string(c.Identity))
 		return by, nil
@@ -177,7 +187,9 @@ func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) 
 	if !vault.IsForPassphrase(data) {
 		return by, bailey.NewError(bailey.Invalid, "the file does not open by a passphrase", "name the file with the identity that it is encrypted to: --identity FILE")
 	}
-	by.Passphrase, err = vault.AskTerminal("passphrase of the file: ")
+	if by.Passphrase, err = vault.AskTerminal("passphrase of the file: "); err != nil {
+		err = withoutTerminal("the file opens by a passphrase", err, "start bailey at a terminal; a file that was made with bailey secret export --recipient age1... opens by --identity FILE, and takes none")
+	}
 	return by, err
 }
 
@@ -204,7 +216,7 @@ func (c *secretImportCommand) keep(a *app, entries []vault.Entry) error {
 			}
 		}
 		if taken > 0 {
-			return bailey.NewError(bailey.Conflict, fmt.Sprintf("%d secrets would be overwritten", taken), "nothing was imported; --replace takes what the file says")
+			return bailey.NewError(bailey.Conflict, spell.Count(taken, "secret")+" would be overwritten", "nothing was imported; --replace takes what the file says")
 		}
 		return nil
 	})

@@ -97,7 +97,7 @@ func identitiesIn(path string) ([]age.Identity, error) {
 func (o *opener) byIdentity(path, data string) (string, error) {
 	identity := o.env(IdentityVariable)
 	if identity == "" {
-		return "", bailey.NewError(bailey.Unavailable, path+" is encrypted to an age identity", "say where the identity is: BAILEY_VAULT_IDENTITY=FILE")
+		return "", locked(path+" is encrypted to an age identity", "", "say where the identity is: BAILEY_VAULT_IDENTITY=FILE")
 	}
 	list, err := identitiesIn(identity)
 	if err != nil {
@@ -118,14 +118,17 @@ func noIdentity(err error) error {
 	return err
 }
 
+// passphraseHint says what does without a terminal.
+const passphraseHint = "start bailey at a terminal; where there is none, hand the key over (BAILEY_VAULT_KEY=fd:N, its 64 hex digits), or keep it where no passphrase is needed: bailey secret rekey --recipient age1... with BAILEY_VAULT_IDENTITY=FILE"
+
 // byPassphrase decrypts the key of a file that has a passphrase.
 func (o *opener) byPassphrase(path, data string) (string, error) {
 	if o.Ask == nil {
-		return "", bailey.NewError(bailey.Unavailable, path+" has a passphrase, and there is nobody to ask", "use a terminal, or hand the key over: BAILEY_VAULT_KEY=fd:N")
+		return "", locked(path+" has a passphrase", ", and there is nobody to ask", passphraseHint)
 	}
 	given, err := o.Ask("passphrase of the vault's key: ")
 	if err != nil {
-		return "", bailey.WrapError(bailey.KindOf(err), path+" has a passphrase", err, "give it at a terminal, or hand the key over: BAILEY_VAULT_KEY=fd:N")
+		return "", bailey.WrapError(bailey.KindOf(err), path+" has a passphrase", err, passphraseHint)
 	}
 	text, err := openByPassphrase([]byte(data), maxSmall, given)
 	if err != nil {

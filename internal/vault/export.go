@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"filippo.io/age"
+	"filippo.io/age/armor"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/seal"
@@ -60,6 +61,19 @@ func (v *Vault) Export(to Recipients) (string, error) {
 		}
 	}()
 	return to.encrypt(plain)
+}
+
+// CheckExport refuses what is no age file at all, before anybody looks for what
+// it opens by.
+func CheckExport(data []byte) error {
+	text := string(data[:min(len(data), len(armor.Header))])
+	switch {
+	case len(data) == 0:
+		return bailey.NewError(bailey.Invalid, "it is empty", "name what bailey secret export wrote")
+	case text == armor.Header || strings.HasPrefix(text, "age-encryption.org/"):
+		return nil
+	}
+	return bailey.NewError(bailey.Invalid, "it is no age file", "name what bailey secret export wrote")
 }
 
 // IsForPassphrase reports whether what Export wrote opens by a passphrase. An
@@ -118,8 +132,8 @@ func (by Decryption) open(data []byte) ([]byte, error) {
 	bad := func(cause error) error {
 		return bailey.WrapError(bailey.Forbidden, "the file does not decrypt", cause, "it takes the identity that it was encrypted to (--identity FILE), or its passphrase")
 	}
-	if !strings.HasPrefix(string(data), "age-encryption.org/") && !strings.HasPrefix(string(data), "-----BEGIN AGE ENCRYPTED FILE-----") {
-		return nil, bailey.NewError(bailey.Invalid, "it is no age file", "name what bailey secret export wrote")
+	if err := CheckExport(data); err != nil {
+		return nil, err
 	}
 	if by.Identity == "" {
 		plain, err := openByPassphrase(data, maxExport, by.Passphrase)

@@ -98,7 +98,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark, p.secrets, p.vault = sources, holds, mark, lent.secrets, lent.vault
-	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks(), lent.notes)
+	p.notes = slices.Concat(sources.Notes(), r.doubts(), p.asks(), lentNotes(lent.secrets, pol), lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ type lending struct {
 	secrets []lentSecret
 	vault   *vault.Vault
 	env     []string // the placeholders
-	notes   []string // for the header
+	notes   []string // for the header: variables that are no secrets
 }
 
 // lend reads the secrets that a run asks for, and makes their placeholders.
@@ -49,15 +50,45 @@ func lend(h Host, r *Request, given []string) (lending, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.vault, err = vault.Open(h.Vault()); err != nil {
+	place := h.Vault()
+	if err := expect(place, r); err != nil {
+		return out, err
+	}
+	if out.vault, err = vault.Open(place); err != nil {
 		return out, err
 	}
 	if out.secrets, err = lendFrom(out.vault, r); err != nil {
 		return out, err
 	}
-	out.notes = append(lentNotes(out.secrets), out.notes...)
 	out.env, err = secretEnv(out.secrets, given)
 	return out, err
+}
+
+// expect refuses what cannot be lent before a person is asked for a passphrase.
+func expect(p vault.Place, r *Request) error {
+	for _, spec := range r.Secrets {
+		name, variable, given := strings.Cut(spec, "=")
+		if err := secret.CheckName(name); err != nil {
+			return ofFlag("--secret", err)
+		}
+		if given && secret.CheckVariable(variable) != nil {
+			// It is not repeated: it may be a value.
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: what stands behind the equals sign is no variable's name", name), "it is --secret NAME=VAR, and no place for a value: bailey secret set NAME keeps one")
+		}
+		if err := p.Expect(name); err != nil {
+			return ofFlag("--secret "+name, err)
+		}
+	}
+	return nil
+}
+
+// ofFlag puts the flag before what is wrong with it.
+func ofFlag(flag string, err error) error {
+	e, ok := errors.AsType[*bailey.Error](err)
+	if !ok || e.Kind != bailey.NotFound && e.Kind != bailey.Invalid {
+		return err // the vault's own trouble
+	}
+	return &bailey.Error{Kind: e.Kind, Message: flag + ": " + e.Message, Hint: e.Hint, Cause: e.Cause}
 }
 
 func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
@@ -66,7 +97,7 @@ func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
 		name, variable, given := strings.Cut(spec, "=")
 		d, value, err := v.Get(name)
 		if err != nil {
-			return nil, err
+			return nil, ofFlag("--secret "+name, err)
 		}
 		if !given {
 			variable = d.Var
@@ -99,8 +130,11 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 		return bad(variable+" says how programs run, or is bailey's own variable", "use --secret NAME=VAR with another")
 	}
 	for _, o := range others {
-		if o.variable == variable || o.ID == d.ID {
-			return bad(fmt.Sprintf("--secret %s is the same secret or has the same variable %s", o.Name, o.variable), "each has one variable of its own: --secret NAME=VAR")
+		switch {
+		case o.ID == d.ID:
+			return bad("it is named twice", fmt.Sprintf("one placeholder is enough: name it once; it is in %s", o.variable))
+		case o.variable == variable:
+			return bad(fmt.Sprintf("its variable %s is that of --secret %s already", variable, o.Name), "name another for one of them: --secret NAME=VAR")
 		}
 	}
 	return nil
@@ -139,20 +173,64 @@ func secretEnv(lent []lentSecret, given []string) ([]string, error) {
 	return out, nil
 }
 
-// lentNotes says in the header what is lent, and to whom.
-func lentNotes(lent []lentSecret) []string {
+// lentNotes says in the header what is lent, and to whom: a host that a rule of
+// the network refuses is not among those.
+func lentNotes(lent []lentSecret, p policy.Policy) []string {
+	index := policy.NewIndex(p)
 	var out []string
 	for _, s := range lent {
-		var hosts []string
-		for _, rule := range s.Rules {
-			for _, h := range rule.Hosts {
-				hosts = append(hosts, h.String())
-			}
+		goes, refused := s.goes(index)
+		note := fmt.Sprintf("secret %s: %s is a placeholder, its value goes to %s alone", s.Name, s.variable, strings.Join(goes, ", "))
+		if len(goes) == 0 {
+			note = fmt.Sprintf("secret %s: %s is a placeholder, its value goes nowhere", s.Name, s.variable)
 		}
-		slices.Sort(hosts)
-		out = append(out, fmt.Sprintf("secret %s: %s is a placeholder, its value goes to %s alone", s.Name, s.variable, strings.Join(slices.Compact(hosts), ", ")))
+		if len(refused) > 0 {
+			note += "; denied by the rules of the network: " + strings.Join(refused, ", ")
+		}
+		out = append(out, note)
 	}
 	return out
+}
+
+// goes are the hosts of a secret, each with what its rules are narrowed to, and
+// those that are denied, each with the rule.
+func (s *lentSecret) goes(index *policy.Index) (goes, refused []string) {
+	narrow := map[string][]string{} // by host
+	for _, rule := range s.Rules {
+		for _, h := range rule.Hosts {
+			if by := deniedBy(index, h); by != "" {
+				text := h.String()
+				if by != h.Name {
+					text += " (by " + by + ")"
+				}
+				refused = append(refused, text)
+				continue
+			}
+			narrow[h.String()] = append(narrow[h.String()], strings.TrimPrefix(rule.Narrowing(), ", "))
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(narrow)) {
+		if !slices.Contains(narrow[host], "") { // else another rule is for all of it
+			host += " (" + strings.Join(slices.Compact(narrow[host]), "; ") + ")"
+		}
+		goes = append(goes, host)
+	}
+	slices.Sort(refused)
+	return goes, slices.Compact(refused)
+}
+
+// deniedBy returns the deny rule that refuses every request to a host, or "". Of
+// a wildcard that is one for a name that nobody spelled out.
+func deniedBy(index *policy.Index, h secret.Host) string {
+	name := h.Name
+	if h.Wildcard {
+		name = "any." + name
+	}
+	d := index.Decide(policy.Request{Protocol: policy.ProtocolTLS, Host: name, Port: h.Port})
+	if d.Verdict != bailey.Deny || d.Reason != policy.ReasonDeniedByRule {
+		return ""
+	}
+	return d.Rule
 }
 
 // inTheClear says which variables that are passed look like a secret, which
@@ -166,6 +244,13 @@ func inTheClear(env []string) []string {
 		}
 	}
 	return out
+}
+
+// CheckLendable refuses a value that could not be lent by the rules of its
+// secret, with the words of the start of a run.
+func CheckLendable(d secret.Definition, value seal.Secret) error {
+	s := lentSecret{Definition: d, value: value, placeholder: secret.NewPlaceholder(value.Reveal(), d.Keep)}
+	return s.check()
 }
 
 // forProxy is what the proxy is told of secrets.
@@ -230,7 +315,7 @@ func (r *ruling) renewSecrets(v *vault.Vault) error {
 	r.u.plan.secrets = lent
 	cut := ""
 	if reply.Cut > 0 {
-		cut = fmt.Sprintf(" (%d open connections were cut)", reply.Cut)
+		cut = cutText(reply.Cut)
 	}
 	line := strings.Join(said, ", ") + cut
 	r.u.out.event(bailey.Event{Type: bailey.EventSecretChanged, Message: line})
