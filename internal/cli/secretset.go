@@ -80,13 +80,19 @@ type secretSetCommand struct {
 
 // Help is what `bailey secret set --help` says beyond the flags.
 func (secretSetCommand) Help() string {
+	var names []string
+	for _, t := range secret.Templates() {
+		names = append(names, t.Name)
+	}
 	return valueHelp + ` Unless another place is named, the value stands in the header Authorization, as Bearer. A sandbox never holds it: it gets a placeholder (bailey run --secret NAME), and the proxy puts the value in its place on HTTPS requests to the hosts, there and nowhere else.
 
 Examples:
   bailey secret set github --template github
   bailey secret set build --host ci.example.com --path /api --method GET --from-env CI_TOKEN
   bailey secret set packages --host packages.example.com --basic deploy --from-file token.txt
-  bailey secret set maps --host maps.example.com --query key --var MAPS_KEY`
+  bailey secret set maps --host maps.example.com --query key --var MAPS_KEY
+
+Templates: ` + strings.Join(names, ", ") + `.`
 }
 
 // Run keeps a secret.

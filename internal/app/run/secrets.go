@@ -148,11 +148,16 @@ func isTaken(variable string) bool {
 		slices.Contains([]string{"PATH", "HOME", "PWD", "SHELL", "USER", "LOGNAME", "TMPDIR", "TERM", "LANG", "TZ", "IFS", "ENV", "BASH_ENV"}, upper)
 }
 
-// hostsOf are the hosts of a secret, TLS to which has to be opened.
+// hostsOf are the hosts of a secret, each once, TLS to which has to be opened.
 func hostsOf(d secret.Definition) []settings.SecretHost {
 	var out []settings.SecretHost
+	seen := map[secret.Host]bool{}
 	for _, rule := range d.Rules {
 		for _, host := range rule.Hosts {
+			if seen[host] {
+				continue
+			}
+			seen[host] = true
 			out = append(out, settings.SecretHost{Secret: d.Name, Rule: policy.Rule{
 				Host: host.Name, Wildcard: host.Wildcard, Port: host.Port, Narrow: &policy.Narrow{Inspect: true},
 			}})

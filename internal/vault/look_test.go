@@ -1,0 +1,121 @@
+package vault_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/vault"
+)
+
+// behindPassphrase is a place with one secret, whose key has a passphrase, and
+// how often that was asked for.
+func behindPassphrase(t *testing.T) (p vault.Place, asked *int) {
+	t.Helper()
+	p = newPlace(t)
+	mustAdd(t, p, "demo")
+	if _, err := vault.Rekey(p, vault.KeyForm{Kind: vault.PassphraseKey, To: vault.ByPassphrase(hidden("a long passphrase"))}); err != nil {
+		t.Fatal(err)
+	}
+	return answering(p, "a long passphrase")
+}
+
+// TestLook_AsksNobody: what is in the clear is read without the passphrase, and
+// it is said that it was not held to the key; what needs a value asks.
+func TestLook_AsksNobody(t *testing.T) {
+	t.Parallel()
+	p, asked := behindPassphrase(t)
+	l, err := vault.Look(p)
+	if err != nil || len(l.Secrets) != 1 || !strings.HasSuffix(l.Unchecked, "vault.key has a passphrase") || *asked != 0 {
+		t.Fatalf("%+v, %v, asked %d times", l, err, *asked)
+	}
+	if d, err := l.Find("demo"); err != nil || d.Var != "DEMO" {
+		t.Error(d, err)
+	}
+	if _, err := l.Find("nosuch"); bailey.KindOf(err) != bailey.NotFound {
+		t.Error(err)
+	}
+	if err := p.Expect("demo", "nosuch"); bailey.KindOf(err) != bailey.NotFound || *asked != 0 {
+		t.Errorf("%v, asked %d times", err, *asked)
+	}
+	if err := p.Expect("demo"); err != nil || *asked != 0 {
+		t.Errorf("%v, asked %d times", err, *asked)
+	}
+	v, err := vault.Open(p)
+	if err != nil || *asked != 1 {
+		t.Fatalf("the twin: %v, asked %d times", err, *asked)
+	}
+	v.Close()
+}
+
+// TestLook_HoldsWhatItCan: with the key at hand nothing that was altered is
+// listed; without it, an older file and one that is cut off are not.
+func TestLook_HoldsWhatItCan(t *testing.T) {
+	t.Parallel()
+	plain := newPlace(t)
+	mustAdd(t, plain, "demo")
+	if l, err := vault.Look(plain); err != nil || l.Unchecked != "" || len(l.Secrets) != 1 {
+		t.Fatalf("the twin: %+v, %v", l, err)
+	}
+	alter := func(p vault.Place, f func(string) string) {
+		t.Helper()
+		write(t, storeOf(p), []byte(f(string(read(t, storeOf(p))))))
+	}
+	alter(plain, func(s string) string { return strings.Replace(s, "example.com", "example.net", 1) })
+	if _, err := vault.Look(plain); err == nil {
+		t.Error("a rule that was altered is listed")
+	}
+
+	p, _ := behindPassphrase(t)
+	older := read(t, storeOf(p))
+	mustAdd(t, p, "second")
+	newer := read(t, storeOf(p))
+	if l, err := vault.Look(p); err != nil || len(l.Secrets) != 2 {
+		t.Fatalf("the twin: %+v, %v", l, err)
+	}
+	for name, text := range map[string]string{"older": string(older), "cut off": string(newer[:len(newer)/2]), "nothing": "\n"} {
+		alter(p, func(string) string { return text })
+		if l, err := vault.Look(p); err == nil {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+// TestOpen_SaysWhatDoesWithoutATerminal: who has a passphrase and nobody to ask
+// is told of the other ways.
+func TestOpen_SaysWhatDoesWithoutATerminal(t *testing.T) {
+	t.Parallel()
+	p, _ := behindPassphrase(t)
+	for name, ask := range map[string]func(string) (seal.Secret, error){
+		"nobody": nil,
+		"no terminal": func(string) (seal.Secret, error) {
+			return seal.Secret{}, bailey.NewError(bailey.Unavailable, "there is no terminal to ask at", "start bailey in one")
+		},
+	} {
+		p.Ask = ask
+		_, err := vault.Open(p)
+		hint := ""
+		if e, ok := errors.AsType[*bailey.Error](err); ok {
+			hint = e.Hint
+		}
+		for _, part := range []string{"BAILEY_VAULT_KEY=fd:N", "BAILEY_VAULT_IDENTITY=FILE", "--recipient"} {
+			if !strings.Contains(hint, part) {
+				t.Errorf("%s: %v, hint %q", name, err, hint)
+			}
+		}
+	}
+}
+
+func TestCheckExport(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"": false, "canary": false, "-----BEGIN AGE": false, "-----BEGIN PGP MESSAGE-----\n": false,
+		"-----BEGIN AGE ENCRYPTED FILE-----\n": true, "age-encryption.org/v1\n": true,
+	} {
+		if err := vault.CheckExport([]byte(text)); (err == nil) != good || err != nil && strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
