@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -85,6 +87,10 @@ func (c *secretExportCommand) Run(a *app) error {
 	if len(c.Recipient) == 0 && !c.Passphrase {
 		return bailey.NewError(bailey.Invalid, "nothing says who can read the file", "--recipient age1..., or --passphrase")
 	}
+	path := asBytes(c.File)
+	if err := c.free(path); err != nil { // before anybody is asked for a passphrase
+		return err
+	}
 	v, err := a.openVault()
 	if err != nil {
 		return err
@@ -103,35 +109,76 @@ func (c *secretExportCommand) Run(a *app) error {
 		_, err = io.WriteString(a.stdout, out)
 		return err
 	}
-	path := asBytes(c.File)
 	if err := writeNew(path, out); err != nil {
-		return bailey.WrapError(bailey.Unavailable, "export", err, "name a file that is not there yet")
+		return exportError(path, err)
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s: %s\n", spell.Count(len(v.List()), "secret"), terminal.Sanitize(path))
 	return err
 }
 
+// free refuses a file that is there, and a folder that is not.
+func (c *secretExportCommand) free(path string) error {
+	if c.File == "-" {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return exportError(path, fs.ErrExist)
+	}
+	if fi, err := os.Stat(filepath.Dir(path)); err != nil || !fi.IsDir() {
+		return exportError(path, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// exportError says why there is no new file, without the name that it has while
+// it is written.
+func exportError(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return bailey.NewError(bailey.Conflict, "export: "+path+" is there already", "name a file that is not there yet")
+	case errors.Is(err, fs.ErrNotExist):
+		return bailey.NewError(bailey.NotFound, "export: there is no folder "+filepath.Dir(path), "name a file in a folder that you may write to")
+	}
+	cause := err
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = e.Err
+	}
+	return bailey.WrapError(bailey.Unavailable, "export to "+path, cause, "name a file in a folder that you may write to")
+}
+
 // writeNew makes a file of one's own that is there whole or not at all.
 func writeNew(path, text string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s: %w", path, os.ErrExist)
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".export-*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.WriteString(text)
+	if err := fill(f, text); err != nil {
+		return err
+	}
+	err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// The file system has no links, as on a stick (link(2): EPERM).
+	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := fill(f, text); err != nil {
+		_ = os.Remove(path) // half a file is none
+		return err
+	}
+	return nil
+}
+
+// fill writes a whole file and closes it.
+func fill(f *os.File, text string) error {
+	_, err := f.WriteString(text)
 	if err == nil {
 		err = f.Sync()
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 type secretImportCommand struct {
@@ -242,7 +289,7 @@ func (c *secretImportCommand) read(a *app) ([]byte, error) {
 	const most = 64 << 20
 	data, err := io.ReadAll(io.LimitReader(in, most))
 	if err != nil {
-		return nil, bailey.WrapError(bailey.Invalid, "import", err, "")
+		return nil, bailey.WrapError(bailey.Invalid, "import", err, "name the file that bailey secret export wrote")
 	}
 	return data, nil
 }

@@ -138,7 +138,7 @@ func (o *opener) missingKey(id string, err error) error {
 	}
 	path, _ := o.keyPath()
 	return bailey.NewError(bailey.Unavailable, fmt.Sprintf("the key of the vault is gone: %s, which was in %s", id, path),
-		"restore it from a backup, or say where it is: BAILEY_VAULT_KEY. Without it the values cannot be read by anybody")
+		"restore it from a backup, or say where it is: BAILEY_VAULT_KEY. Without it the values cannot be read by anybody; to begin anew, move "+o.storePath()+" away, then bailey secret check --accept")
 }
 
 // Report is what there is in a vault.

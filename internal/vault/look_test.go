@@ -2,6 +2,7 @@ package vault_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,12 +111,55 @@ func TestOpen_SaysWhatDoesWithoutATerminal(t *testing.T) {
 
 func TestCheckExport(t *testing.T) {
 	t.Parallel()
-	for text, good := range map[string]bool{
-		"": false, "canary": false, "-----BEGIN AGE": false, "-----BEGIN PGP MESSAGE-----\n": false,
-		"-----BEGIN AGE ENCRYPTED FILE-----\n": true, "age-encryption.org/v1\n": true,
+	_, recipient := newIdentity(t)
+	whole, err := vault.Encrypt(vault.Recipients{Names: []string{recipient}}, []byte("canary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "-----BEGIN AGE ENCRYPTED FILE-----\n"
+	for text, says := range map[string]string{
+		whole: "", "\r\n " + whole: "", strings.ReplaceAll(whole, "\n", "\r\n"): "",
+		"": "it is empty", "canary": "it is no age file", "-----BEGIN AGE": "it is no age file", "-----BEGIN PGP MESSAGE-----\n": "it is no age file", "canary" + whole: "it is no age file",
+		head: "whose head cannot be read", "age-encryption.org/v1\n": "whose head cannot be read", whole[:len(head)+40]: "whose head cannot be read",
 	} {
-		if err := vault.CheckExport([]byte(text)); (err == nil) != good || err != nil && strings.Contains(err.Error(), "canary") {
-			t.Errorf("%q: %v", text, err)
+		err := vault.CheckExport([]byte(text))
+		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "canary")) {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
+
+// TestImport_SaysWhatIsWrong tells a file for somebody else from one that is
+// damaged, and identities that are encrypted from none.
+func TestImport_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mustAdd(t, p, "demo")
+	mine, recipient := newIdentity(t)
+	other, _ := newIdentity(t)
+	whole, err := mustOpen(t, p).Export(vault.Recipients{Names: []string{recipient}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := vault.Encrypt(vault.Recipients{Names: []string{recipient}}, read(t, mine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypted := other + ".age"
+	write(t, encrypted, []byte(closed))
+	lines := strings.SplitAfter(whole, "\n")
+	cut := strings.Join(append(slices.Clone(lines[:len(lines)-4]), lines[len(lines)-2:]...), "")
+	for name, c := range map[string]struct{ data, identity, says string }{
+		"the twin":                      {whole, mine, ""},
+		"blank lines before":            {"\n\r\n" + whole, mine, ""},
+		"for somebody else":             {whole, other, "the file does not decrypt by an identity in " + other},
+		"damaged":                       {cut, mine, "the file does not decrypt, although the identity is one that it was encrypted to"},
+		"identities that are encrypted": {whole, encrypted, encrypted + " is encrypted itself"},
+		"a file that is no identity":    {whole, storeOf(p), storeOf(p) + " holds no age identities"},
+	} {
+		entries, err := vault.Import([]byte(c.data), vault.Decryption{Identity: c.identity})
+		if (err == nil) != (c.says == "") || err != nil && !strings.HasPrefix(err.Error(), c.says) || err == nil && len(entries) != 1 {
+			t.Errorf("%s: %d, %v", name, len(entries), err)
 		}
 	}
 }
