@@ -225,7 +225,7 @@ func (c *secretImportCommand) Run(a *app) error {
 // key is what the file opens by.
 func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) {
 	if err := vault.CheckExport(data); err != nil {
-		return by, bailey.WrapError(bailey.Invalid, "import "+terminal.Sanitize(asBytes(c.File)), err, "name what bailey secret export wrote")
+		return by, bailey.WrapError(bailey.Invalid, "import "+terminal.Sanitize(asBytes(c.File)), err, hintOf(err))
 	}
 	if c.Identity != "" {
 		by.Identity = asBytes(string(c.Identity))
@@ -238,6 +238,14 @@ func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) 
 		err = withoutTerminal("the file opens by a passphrase", err, "start bailey at a terminal; a file that was made with bailey secret export --recipient age1... opens by --identity FILE, and takes none")
 	}
 	return by, err
+}
+
+// hintOf is what an error says to try.
+func hintOf(err error) string {
+	if e, ok := errorOf(err); ok {
+		return e.Hint
+	}
+	return ""
 }
 
 // keep puts what was read into the vault.

@@ -82,7 +82,7 @@ func decrypt(data []byte, limit int64, identities ...age.Identity) ([]byte, erro
 // isArmored reports whether an age file is text. Blank lines may stand before
 // it, as where it was copied (armor.NewReader).
 func isArmored(data []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte(armor.Header))
+	return bytes.HasPrefix(bytes.TrimLeft(data, "\r\n"), []byte(armor.Header))
 }
 
 // identitiesIn reads a file of age identities.

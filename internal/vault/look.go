@@ -21,12 +21,23 @@ type Listing struct {
 // the error that Open returns. Nothing is written.
 func Look(p Place) (Listing, error) {
 	o := newOpener(p)
+	l, err := o.look()
+	for _, k := range o.keys {
+		k.Wipe()
+	}
+	return l, err
+}
+
+// Relist is Look for who has the vault open: the keys that were found before
+// are at hand.
+func (v *Vault) Relist() (Listing, error) { return v.opener().look() }
+
+func (o *opener) look() (Listing, error) {
 	o.Ask, o.keyless = nil, true
 	v, err := o.open()
 	if err != nil {
 		return Listing{}, err
 	}
-	defer v.Close()
 	return Listing{v.List(), v.unchecked}, nil
 }
 

@@ -51,6 +51,30 @@ func TestLook_AsksNobody(t *testing.T) {
 	v.Close()
 }
 
+// TestRelist_LeavesTheKeys: who has the vault open is told what is there under
+// another key, and can open by the old one as before.
+func TestRelist_LeavesTheKeys(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mustAdd(t, p, "demo")
+	v := mustOpen(t, p)
+	if l, err := v.Relist(); err != nil || l.Unchecked != "" || len(l.Secrets) != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := vault.Rekey(p, vault.KeyForm{Kind: vault.PassphraseKey, To: vault.ByPassphrase(hidden("a long passphrase"))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Reopen(); err == nil {
+		t.Error("it opens without the passphrase")
+	}
+	if l, err := v.Relist(); err != nil || l.Unchecked == "" || len(l.Secrets) != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, value, err := v.Get("demo"); err != nil || string(value.Reveal()) != valueOf("demo") {
+		t.Error(err)
+	}
+}
+
 // TestLook_HoldsWhatItCan: with the key at hand nothing that was altered is
 // listed; without it, an older file and one that is cut off are not.
 func TestLook_HoldsWhatItCan(t *testing.T) {
@@ -118,7 +142,7 @@ func TestCheckExport(t *testing.T) {
 	}
 	const head = "-----BEGIN AGE ENCRYPTED FILE-----\n"
 	for text, says := range map[string]string{
-		whole: "", "\r\n " + whole: "", strings.ReplaceAll(whole, "\n", "\r\n"): "",
+		whole: "", "\r\n\n" + whole: "", strings.ReplaceAll(whole, "\n", "\r\n"): "",
 		"": "it is empty", "canary": "it is no age file", "-----BEGIN AGE": "it is no age file", "-----BEGIN PGP MESSAGE-----\n": "it is no age file", "canary" + whole: "it is no age file",
 		head: "whose head cannot be read", "age-encryption.org/v1\n": "whose head cannot be read", whole[:len(head)+40]: "whose head cannot be read",
 	} {

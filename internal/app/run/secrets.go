@@ -286,12 +286,8 @@ func (r *ruling) followSecrets(ctx context.Context) {
 		}
 		settled = now == mark // once more after each change, as with the policy files
 		mark = now
-		next, err := v.Reopen()
-		if err == nil {
-			v = next
-			err = r.renewSecrets(v)
-		}
-		if err != nil {
+		var err error
+		if v, err = r.reread(v); err != nil {
 			settled = false // it is tried again: a value that was taken back may be lent still
 		}
 		if err != nil && err.Error() != told {
@@ -309,13 +305,55 @@ func (r *ruling) followSecrets(ctx context.Context) {
 func (r *ruling) renewSecrets(v *vault.Vault) error {
 	lent := slices.Clone(r.u.plan.secrets)
 	said, wrong := renewAll(lent, v)
+	return errors.Join(r.holdSecrets(lent, said), wrong)
+}
+
+// reread returns the vault as it is now, or the one from before where it cannot
+// be opened.
+func (r *ruling) reread(v *vault.Vault) (*vault.Vault, error) {
+	next, err := v.Reopen()
+	if err == nil {
+		return next, r.renewSecrets(next)
+	}
+	if gone := r.withdrawGone(v); gone != nil {
+		err = errors.Join(err, gone)
+	}
+	return v, err
+}
+
+// withdrawGone takes back the secrets that are not in a vault any more whose key
+// is not at hand, as after a change of keys: that they are gone is in the clear.
+// Whoever could write it there without the key ends a loan, and begins none.
+func (r *ruling) withdrawGone(v *vault.Vault) error {
+	l, err := v.Relist()
+	if err != nil || l.Unchecked == "" {
+		return nil //nolint:nilerr // what is wrong is said by who opened it
+	}
+	lent := slices.Clone(r.u.plan.secrets)
+	return r.holdSecrets(lent, withdrawMissing(lent, l))
+}
+
+// withdrawMissing takes back what a listing has not, and says what.
+func withdrawMissing(lent []lentSecret, l vault.Listing) (said []string) {
+	for i := range lent {
+		s := &lent[i]
+		if d, err := l.Find(s.Name); s.value.Len() > 0 && (err != nil || d.ID != s.ID) {
+			s.withdraw()
+			said = append(said, s.Name+" was withdrawn")
+		}
+	}
+	return said
+}
+
+// holdSecrets has the proxy hold what is lent now, if anything is new.
+func (r *ruling) holdSecrets(lent []lentSecret, said []string) error {
 	if len(said) == 0 {
-		return wrong
+		return nil
 	}
 	all := forProxy(lent)
 	reply, err := r.steer.tell(gate.Message{Secrets: &all})
 	if err != nil {
-		return errors.Join(err, wrong)
+		return err
 	}
 	r.u.plan.secrets = lent
 	cut := ""
@@ -325,7 +363,7 @@ func (r *ruling) renewSecrets(v *vault.Vault) error {
 	line := strings.Join(said, ", ") + cut
 	r.u.out.event(bailey.Event{Type: bailey.EventSecretChanged, Message: line})
 	r.u.out.say("secrets: %s", line)
-	return wrong
+	return nil
 }
 
 // renewAll takes what the vault says now of some secrets, and returns what is

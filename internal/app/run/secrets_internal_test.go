@@ -8,6 +8,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
+	"github.com/bailey-dev/bailey/internal/vault"
 )
 
 func ruleOf(kind secret.PlaceKind, methods, paths []string, hosts ...string) secret.Rule {
@@ -120,5 +121,25 @@ func TestCheckLendable(t *testing.T) {
 		if err := CheckLendable(d, seal.NewSecret([]byte(value))); err != nil {
 			t.Errorf("%q in a header: %v", value, err)
 		}
+	}
+}
+
+// TestWithdrawMissing takes back what is gone, or is another one by now, once.
+func TestWithdrawMissing(t *testing.T) {
+	t.Parallel()
+	value := seal.NewSecret([]byte("canary-value"))
+	one := func(id secret.ID, name string) lentSecret {
+		return lentSecret{Definition: secret.Definition{ID: id, Name: name}, value: value}
+	}
+	lent := []lentSecret{one("sec_1", "kept"), one("sec_2", "gone"), one("sec_3", "another")}
+	l := vault.Listing{Secrets: []secret.Definition{{ID: "sec_1", Name: "kept"}, {ID: "sec_4", Name: "another"}}}
+	if got := strings.Join(withdrawMissing(lent, l), ", "); got != "gone was withdrawn, another was withdrawn" {
+		t.Error(got)
+	}
+	if lent[0].value.Len() == 0 || lent[1].value.Len() != 0 || lent[2].value.Len() != 0 {
+		t.Errorf("%+v", lent)
+	}
+	if got := withdrawMissing(lent, l); len(got) != 0 {
+		t.Errorf("said again: %q", got)
 	}
 }
