@@ -256,7 +256,7 @@ func (m *mend) lines(port uint16) []string {
 		lines = append(lines, "to allow it in a run:     bailey run "+m.Flag+" …")
 	}
 	for _, flag := range m.Secrets {
-		lines = append(lines, fmt.Sprintf("to lend it a secret, too:  bailey run %s …", flag))
+		lines = append(lines, fmt.Sprintf("to lend it a secret too:  bailey run %s …", flag))
 	}
 	if m.YAML != "" {
 		lines = append(lines, fmt.Sprintf("to allow it in every run: in %s, or in %s with bailey policy trust:  %s", m.File, settings.ProjectFile, m.YAML))
