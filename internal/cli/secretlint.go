@@ -168,7 +168,7 @@ func (c *secretLintCommand) file(path string) (found []leak.Finding, seen leak.S
 
 // keptSecrets are those of the vault, for hints: none where it cannot be read.
 func (a *app) keptSecrets() []secret.Definition {
-	l, _ := vault.Look(a.host.Vault()) //nolint:errcheck // what is wrong with a vault is said where one is used
+	l, _ := vault.Look(a.host.Vault()) // what is wrong with a vault is said where one is used
 	return l.Secrets
 }
 
@@ -249,10 +249,10 @@ func whatToDo(f leak.Finding, kept []secret.Definition) string {
 	const out = "; take the value out of the file, and out of use if others have the file"
 	if i := slices.IndexFunc(kept, func(d secret.Definition) bool { return isOf(d, f) }); i >= 0 {
 		d := kept[i]
-		switch {
-		case f.Variable == "":
+		switch f.Variable {
+		case "":
 			return fmt.Sprintf("bailey run --secret %s lends what is kept as %s%s", d.Name, d.Name, out)
-		case f.Variable == d.Var:
+		case d.Var:
 			return fmt.Sprintf("bailey run --secret %s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, d.Name)
 		}
 		return fmt.Sprintf("bailey run --secret %s=%s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, f.Variable, d.Name)

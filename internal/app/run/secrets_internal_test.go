@@ -46,27 +46,33 @@ func TestLentNotes(t *testing.T) {
 		want  string
 	}{
 		"two hosts": {
-			[]secret.Rule{ruleOf(secret.Header, nil, nil, "b.example.com", "a.example.com:8443")}, nil,
+			[]secret.Rule{ruleOf(secret.Header, nil, nil, "b.example.com", "a.example.com:8443")},
+			nil,
 			"its value goes to a.example.com:8443, b.example.com alone",
 		},
 		"narrowed": {
-			[]secret.Rule{ruleOf(secret.Header, []string{"GET"}, []string{"/api", "/v1"}, "a.example.com")}, nil,
+			[]secret.Rule{ruleOf(secret.Header, []string{"GET"}, []string{"/api", "/v1"}, "a.example.com")},
+			nil,
 			"its value goes to a.example.com (for GET, below /api, /v1) alone",
 		},
 		"narrowed in one place, and not in another": {
-			[]secret.Rule{ruleOf(secret.Header, nil, []string{"/api"}, "a.example.com"), ruleOf(secret.Query, nil, nil, "a.example.com")}, nil,
+			[]secret.Rule{ruleOf(secret.Header, nil, []string{"/api"}, "a.example.com"), ruleOf(secret.Query, nil, nil, "a.example.com")},
+			nil,
 			"its value goes to a.example.com alone",
 		},
 		"denied": {
-			[]secret.Rule{ruleOf(secret.Header, nil, nil, "a.example.com", "b.example.com")}, []string{"b.example.com"},
+			[]secret.Rule{ruleOf(secret.Header, nil, nil, "a.example.com", "b.example.com")},
+			[]string{"b.example.com"},
 			"its value goes to a.example.com alone; denied by the rules of the network: b.example.com",
 		},
 		"denied by a wildcard": {
-			[]secret.Rule{ruleOf(secret.Header, nil, nil, "*.a.example.com")}, []string{"*.example.com:443"},
+			[]secret.Rule{ruleOf(secret.Header, nil, nil, "*.a.example.com")},
+			[]string{"*.example.com:443"},
 			"its value goes nowhere; denied by the rules of the network: *.a.example.com (by *.example.com:443)",
 		},
 		"another name and another port are denied": {
-			[]secret.Rule{ruleOf(secret.Header, nil, nil, "*.a.example.com", "a.example.com")}, []string{"x.a.example.com", "a.example.com:8443"},
+			[]secret.Rule{ruleOf(secret.Header, nil, nil, "*.a.example.com", "a.example.com")},
+			[]string{"x.a.example.com", "a.example.com:8443"},
 			"its value goes to *.a.example.com, a.example.com alone",
 		},
 	} {
