@@ -1,8 +1,10 @@
 package run
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
@@ -147,5 +149,60 @@ func TestWithdrawMissing(t *testing.T) {
 	}
 	if got := withdrawMissing(lent, l); len(got) != 0 {
 		t.Errorf("said again: %q", got)
+	}
+}
+
+// TestRenewAll_OneHoldsUpNoOther: a secret whose value cannot stand in its new
+// place, as another bailey may have kept it, is withdrawn; what becomes of the
+// others is taken all the same.
+func TestRenewAll_OneHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := vault.Place{DataDir: dir + "/data", StateDir: dir + "/state", ConfigDir: dir + "/config"}
+	odd, even := seal.NewSecret([]byte("canary;value")), seal.NewSecret([]byte("canary-value"))
+	define := func(name string, kind secret.PlaceKind) secret.Definition {
+		r := ruleOf(kind, nil, nil, "a.example.com")
+		if kind == secret.Header {
+			r.Place.Name = "Authorization"
+		} else {
+			r.Place.Format = ""
+		}
+		return secret.Definition{Name: name, Var: secret.Variable(name), Rules: []secret.Rule{r}}
+	}
+	change := func(f func(*vault.Edit) error) *vault.Vault {
+		t.Helper()
+		if err := vault.Update(p, time.Now(), f); err != nil {
+			t.Fatal(err)
+		}
+		v, err := vault.Open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	v := change(func(e *vault.Edit) error {
+		return errors.Join(e.Add(define("odd", secret.Header), odd), e.Add(define("even", secret.Header), even))
+	})
+	var lent []lentSecret
+	for _, name := range []string{"odd", "even"} {
+		d, value, err := v.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lent = append(lent, lentSecret{Definition: d, value: value, variable: d.Var, placeholder: secret.NewPlaceholder(value.Reveal(), 0)})
+	}
+	v = change(func(e *vault.Edit) error {
+		return errors.Join(e.Replace(define("odd", secret.Cookie), odd), e.Replace(define("even", secret.Cookie), even))
+	})
+	said, err := renewAll(lent, v)
+	if got := strings.Join(said, ", "); err != nil || got != "odd was withdrawn, as its value cannot stand in the place of its rule, even has other rules" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if lent[0].value.Len() != 0 || lent[1].value.Len() == 0 {
+		t.Error("the wrong one is lent")
+	}
+	v = change(func(e *vault.Edit) error { return e.Replace(define("odd", secret.Header), odd) })
+	if said, err := renewAll(lent, v); err != nil || strings.Join(said, ", ") != "odd has a new value" || lent[0].value.Len() == 0 {
+		t.Errorf("%q, %v", said, err)
 	}
 }
