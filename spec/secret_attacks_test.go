@@ -106,8 +106,9 @@ func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 	})
 }
 
-// TestSecrets_OneHoldsUpNoOther: a secret that cannot stand in its new place is
-// withdrawn, and what becomes of the others reaches the sandbox all the same.
+// TestSecrets_OneHoldsUpNoOther: a change to a place that cannot hold the value
+// is refused and reaches nobody, and what becomes of the others reaches the
+// sandbox all the same.
 func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -125,12 +126,14 @@ func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 				return "not said: " + what + "\n" + stderr
 			})
 		}
-		w.secret(t, odd, "edit", "odd", "--cookie", "c").OK(t)
-		said("odd was withdrawn")
+		w.secret(t, odd, "edit", "odd", "--cookie", "c").Exit(t, 125)
 		w.secret(t, "", "rm", "demo").OK(t)
 		said("demo was withdrawn")
-		w.secret(t, odd, "edit", "odd", "--header", "Authorization").OK(t)
-		said("odd has a new value")
+		if _, stderr := box.Output(); strings.Contains(stderr, "odd was") {
+			t.Errorf("odd is not lent any more:\n%s", stderr)
+		}
+		w.secret(t, "", "edit", "odd", "--path", "/y").OK(t)
+		said("odd has other rules")
 		yard.Eventually(t, 5*time.Second, func() bool { return w.got("Authorization") == "Bearer "+odd }, func() string { return "it is not lent again" })
 		before := len(w.lab.Requests())
 		yard.Eventually(t, 5*time.Second, func() bool { return len(w.lab.Requests()) > before+2 }, func() string { return "nothing arrives" })

@@ -343,11 +343,18 @@ func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
 			}
 		}
 		t.Run("a value that cannot stand in its place", func(t *testing.T) {
-			w.set(t, "unfit", "two words; and more", "--host", "allow.test", "--cookie", "c")
-			if r := y.Sh(t, "true", "--secret", "unfit").Exit(t, 125); !strings.Contains(r.Stderr, "unfit: its value holds characters that cannot stand in its place") {
+			const unfit, says = "two words; and more", "its value holds characters that cannot stand in its place"
+			if r := w.secret(t, unfit, "set", "unfit", "--host", "allow.test", "--cookie", "c").Exit(t, 125); !strings.Contains(r.Stderr, says) {
 				t.Error(r.Stderr)
 			}
-			y.Sh(t, "true", "--secret", "cookie").OK(t) // the twin
+			w.set(t, "unfit", unfit, "--host", "allow.test") // the twin: a header holds it
+			y.Sh(t, "true", "--secret", "unfit").OK(t)
+			for _, args := range [][]string{{"edit", "unfit", "--cookie", "c"}, {"rotate", "cookie"}} {
+				if r := w.secret(t, unfit, args...).Exit(t, 125); !strings.Contains(r.Stderr, says) {
+					t.Errorf("%s: %s", args, r.Stderr)
+				}
+			}
+			y.Sh(t, "true", "--secret", "cookie", "--secret", "unfit").OK(t) // both as they were
 		})
 		t.Run("B005 another port of the host", func(t *testing.T) {
 			serveTLS(t, w.lab, 8443, w.lab.CA(), http.HandlerFunc(w.answer))

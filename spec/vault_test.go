@@ -345,10 +345,25 @@ func TestSecret_PassphrasesAtATerminal(t *testing.T) {
 
 		ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types("short\r"), 125, "is shorter than 8")
 		ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types(passphrase+"\r").sees("once more: ").types(passphrase+"\r"), 0, "is sealed with key_")
-		if r := k.bailey(t, "", "secret", "ls").Exit(t, 125); !strings.Contains(r.Stderr, "there is no terminal to ask at") {
-			t.Errorf("without a terminal: %s", r.Stderr)
+		for _, args := range [][]string{{"check"}, {"rm", "one"}, {"rekey"}} {
+			r := k.bailey(t, "", append([]string{"secret"}, args...)...).Exit(t, 125)
+			if !strings.Contains(r.Stderr, "there is no terminal to ask at") || !strings.Contains(r.Stderr, "BAILEY_VAULT_KEY=fd:N") {
+				t.Errorf("%s without a terminal: %s", args, r.Stderr)
+			}
 		}
-		ends(sit(t, y, "secret", "ls").sees("of the vault's key: ").types("other words\r"), 125, "does not open by that passphrase")
+		for _, args := range [][]string{{"ls"}, {"show", "one"}} { // what is in the clear takes no passphrase
+			r := k.bailey(t, "", append([]string{"secret"}, args...)...).OK(t)
+			if !strings.Contains(r.Stdout, "one.example.com") || !strings.Contains(r.Stderr, "unchecked") {
+				t.Errorf("%s: %s%s", args, r.Stdout, r.Stderr)
+			}
+		}
+		if r := k.bailey(t, "", "secret", "rm", "one", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
+			t.Errorf("a name that there is not: %s", r.Stderr)
+		}
+		if r := k.bailey(t, "", "run", "--secret", "nosuch", "--", "true").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
+			t.Errorf("a name that there is not: %s", r.Stderr)
+		}
+		ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types("other words\r"), 125, "does not open by that passphrase")
 		ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types(passphrase+"\r"), 0, "ok: 2 secrets")
 		ends(sit(t, y, "secret", "rekey", "--plain").sees("of the vault's key: ").types(passphrase+"\r"), 0, "is sealed with key_")
 		k.whole(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
@@ -48,6 +49,29 @@ func (a *app) openVault() (*vault.Vault, error) {
 	return vault.Open(p)
 }
 
+// lookAtVault reads what is known of the secrets, and asks for no passphrase.
+func (a *app) lookAtVault() (vault.Listing, error) {
+	p, err := a.vault()
+	if err != nil {
+		return vault.Listing{}, err
+	}
+	l, err := vault.Look(p)
+	if l.Unchecked != "" {
+		_, _ = fmt.Fprintf(a.stderr, "note: this is what the vault's file says, unchecked, as %s; bailey secret check opens it\n", terminal.Sanitize(l.Unchecked))
+	}
+	return l, err
+}
+
+// expectSecrets refuses names that the vault has not before a passphrase is
+// asked for.
+func (a *app) expectSecrets(names ...string) error {
+	p, err := a.vault()
+	if err != nil {
+		return err
+	}
+	return p.Expect(names...)
+}
+
 // changeVault changes the vault.
 func (a *app) changeVault(change func(*vault.Edit) error) error {
 	p, err := a.vault()
@@ -57,12 +81,13 @@ func (a *app) changeVault(change func(*vault.Edit) error) error {
 	return vault.Update(p, a.now(), change)
 }
 
-// askTwice asks for a new passphrase.
-func askTwice(what string) (seal.Secret, error) {
+// askTwice asks for a new passphrase. without says what needs none, for who has
+// no terminal.
+func askTwice(what, without string) (seal.Secret, error) {
 	const least = 8
 	first, err := vault.AskTerminal(what + ": ")
 	if err != nil {
-		return first, err
+		return first, withoutTerminal("a new passphrase is asked for twice", err, without)
 	}
 	if first.Len() < least {
 		return seal.Secret{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("the passphrase is shorter than %d bytes", least), "some unusual words are easy to keep and hard to guess")
@@ -77,6 +102,14 @@ func askTwice(what string) (seal.Secret, error) {
 	return first, nil
 }
 
+// withoutTerminal says what does where nobody can be asked; other errors stay.
+func withoutTerminal(what string, err error, hint string) error {
+	if bailey.KindOf(err) != bailey.Unavailable {
+		return err
+	}
+	return bailey.WrapError(bailey.Unavailable, what, err, hint)
+}
+
 type secretLsCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
@@ -88,12 +121,11 @@ func (secretLsCommand) Help() string {
 
 // Run lists the secrets.
 func (c *secretLsCommand) Run(a *app) error {
-	v, err := a.openVault()
+	l, err := a.lookAtVault()
 	if err != nil {
 		return err
 	}
-	defer v.Close()
-	list := v.List()
+	list := l.Secrets
 	if c.JSON {
 		return printJSON(a.stdout, list)
 	}
@@ -113,10 +145,8 @@ func summary(d secret.Definition) (hosts, places string) {
 	}
 	var names, kinds []string
 	for _, r := range d.Rules {
-		for _, h := range r.Hosts {
-			names = append(names, h.String())
-		}
-		kinds = append(kinds, r.Place.String())
+		names = append(names, r.HostNames()...)
+		kinds = append(kinds, r.Place.String()+r.Narrowing())
 	}
 	return strings.Join(unique(names), ", "), strings.Join(unique(kinds), "; ")
 }
@@ -146,12 +176,11 @@ func (secretShowCommand) Help() string {
 
 // Run prints what is known of a secret.
 func (c *secretShowCommand) Run(a *app) error {
-	v, err := a.openVault()
+	l, err := a.lookAtVault()
 	if err != nil {
 		return err
 	}
-	defer v.Close()
-	d, err := v.Find(c.Name)
+	d, err := l.Find(c.Name)
 	if err != nil {
 		return err
 	}
@@ -173,25 +202,9 @@ func (c *secretShowCommand) Run(a *app) error {
 		row("for", "the model gateway alone")
 	}
 	for _, r := range d.Rules {
-		row("rule", ruleSentence(r))
+		row("rule", r.String())
 	}
 	return w.Flush()
-}
-
-// ruleSentence is a rule on one line.
-func ruleSentence(r secret.Rule) string {
-	var hosts []string
-	for _, h := range r.Hosts {
-		hosts = append(hosts, h.String())
-	}
-	out := strings.Join(hosts, ", ") + ": " + r.Place.String()
-	if len(r.Methods) > 0 {
-		out += ", for " + strings.Join(r.Methods, ", ")
-	}
-	if len(r.Paths) > 0 {
-		out += ", below " + strings.Join(r.Paths, ", ")
-	}
-	return out
 }
 
 type secretRmCommand struct {
@@ -205,6 +218,9 @@ func (secretRmCommand) Help() string {
 
 // Run removes secrets.
 func (c *secretRmCommand) Run(a *app) error {
+	if err := a.expectSecrets(c.Names...); err != nil {
+		return err
+	}
 	err := a.changeVault(func(e *vault.Edit) error {
 		for _, name := range unique(c.Names) {
 			if err := e.Remove(name); err != nil {
@@ -256,6 +272,6 @@ func (c *secretCheckCommand) Run(a *app) error {
 	if len(r.Faults) > 0 {
 		return errUnfit
 	}
-	_, err = fmt.Fprintf(a.stdout, "ok: %d secrets\n", r.Secrets)
+	_, err = fmt.Fprintf(a.stdout, "ok: %s\n", spell.Count(r.Secrets, "secret"))
 	return err
 }

@@ -2,14 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
@@ -38,8 +41,10 @@ func (c *secretRekeyCommand) Run(a *app) error {
 		return err
 	}
 	form := vault.KeyForm{
-		To:            vault.Recipients{Names: c.Recipient},
-		NewPassphrase: func() (seal.Secret, error) { return askTwice("passphrase for the new key") },
+		To: vault.Recipients{Names: c.Recipient},
+		NewPassphrase: func() (seal.Secret, error) {
+			return askTwice("passphrase for the new key", "start bailey at a terminal; --recipient age1... and --plain take no passphrase")
+		},
 	}
 	switch {
 	case c.Plain:
@@ -82,13 +87,17 @@ func (c *secretExportCommand) Run(a *app) error {
 	if len(c.Recipient) == 0 && !c.Passphrase {
 		return bailey.NewError(bailey.Invalid, "nothing says who can read the file", "--recipient age1..., or --passphrase")
 	}
+	path := asBytes(c.File)
+	if err := c.free(path); err != nil { // before anybody is asked for a passphrase
+		return err
+	}
 	v, err := a.openVault()
 	if err != nil {
 		return err
 	}
 	defer v.Close()
 	if c.Passphrase {
-		if to.Passphrase, err = askTwice("passphrase for the file"); err != nil {
+		if to.Passphrase, err = askTwice("passphrase for the file", "start bailey at a terminal; --recipient age1... takes no passphrase"); err != nil {
 			return err
 		}
 	}
@@ -100,35 +109,76 @@ func (c *secretExportCommand) Run(a *app) error {
 		_, err = io.WriteString(a.stdout, out)
 		return err
 	}
-	path := asBytes(c.File)
 	if err := writeNew(path, out); err != nil {
-		return bailey.WrapError(bailey.Unavailable, "export", err, "name a file that is not there yet")
+		return exportError(path, err)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%d secrets: %s\n", len(v.List()), terminal.Sanitize(path))
+	_, err = fmt.Fprintf(a.stdout, "%s: %s\n", spell.Count(len(v.List()), "secret"), terminal.Sanitize(path))
 	return err
+}
+
+// free refuses a file that is there, and a folder that is not.
+func (c *secretExportCommand) free(path string) error {
+	if c.File == "-" {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return exportError(path, fs.ErrExist)
+	}
+	if fi, err := os.Stat(filepath.Dir(path)); err != nil || !fi.IsDir() {
+		return exportError(path, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// exportError says why there is no new file, without the name that it has while
+// it is written.
+func exportError(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return bailey.NewError(bailey.Conflict, "export: "+path+" is there already", "name a file that is not there yet")
+	case errors.Is(err, fs.ErrNotExist):
+		return bailey.NewError(bailey.NotFound, "export: there is no folder "+filepath.Dir(path), "name a file in a folder that you may write to")
+	}
+	cause := err
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = e.Err
+	}
+	return bailey.WrapError(bailey.Unavailable, "export to "+path, cause, "name a file in a folder that you may write to")
 }
 
 // writeNew makes a file of one's own that is there whole or not at all.
 func writeNew(path, text string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s: %w", path, os.ErrExist)
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".export-*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.WriteString(text)
+	if err := fill(f, text); err != nil {
+		return err
+	}
+	err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// The file system has no links, as on a stick (link(2): EPERM).
+	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := fill(f, text); err != nil {
+		_ = os.Remove(path) // half a file is none
+		return err
+	}
+	return nil
+}
+
+// fill writes a whole file and closes it.
+func fill(f *os.File, text string) error {
+	_, err := f.WriteString(text)
 	if err == nil {
 		err = f.Sync()
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 type secretImportCommand struct {
@@ -161,8 +211,12 @@ func (c *secretImportCommand) Run(a *app) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := checkHosts(e.Definition); err != nil {
-			return err
+		err := checkHosts(e.Definition)
+		if err == nil {
+			err = fits(e.Definition, e.Value)
+		}
+		if err != nil {
+			return bailey.WrapError(bailey.KindOf(err), "import "+e.Name, err, "nothing was imported")
 		}
 	}
 	return c.keep(a, entries)
@@ -170,6 +224,9 @@ func (c *secretImportCommand) Run(a *app) error {
 
 // key is what the file opens by.
 func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) {
+	if err := vault.CheckExport(data); err != nil {
+		return by, bailey.WrapError(bailey.Invalid, "import "+terminal.Sanitize(asBytes(c.File)), err, hintOf(err))
+	}
 	if c.Identity != "" {
 		by.Identity = asBytes(string(c.Identity))
 		return by, nil
@@ -177,8 +234,18 @@ func (c *secretImportCommand) key(data []byte) (by vault.Decryption, err error) 
 	if !vault.IsForPassphrase(data) {
 		return by, bailey.NewError(bailey.Invalid, "the file does not open by a passphrase", "name the file with the identity that it is encrypted to: --identity FILE")
 	}
-	by.Passphrase, err = vault.AskTerminal("passphrase of the file: ")
+	if by.Passphrase, err = vault.AskTerminal("passphrase of the file: "); err != nil {
+		err = withoutTerminal("the file opens by a passphrase", err, "start bailey at a terminal; a file that was made with bailey secret export --recipient age1... opens by --identity FILE, and takes none")
+	}
 	return by, err
+}
+
+// hintOf is what an error says to try.
+func hintOf(err error) string {
+	if e, ok := errorOf(err); ok {
+		return e.Hint
+	}
+	return ""
 }
 
 // keep puts what was read into the vault.
@@ -204,7 +271,7 @@ func (c *secretImportCommand) keep(a *app, entries []vault.Entry) error {
 			}
 		}
 		if taken > 0 {
-			return bailey.NewError(bailey.Conflict, fmt.Sprintf("%d secrets would be overwritten", taken), "nothing was imported; --replace takes what the file says")
+			return bailey.NewError(bailey.Conflict, spell.Count(taken, "secret")+" would be overwritten", "nothing was imported; --replace takes what the file says")
 		}
 		return nil
 	})
@@ -230,7 +297,7 @@ func (c *secretImportCommand) read(a *app) ([]byte, error) {
 	const most = 64 << 20
 	data, err := io.ReadAll(io.LimitReader(in, most))
 	if err != nil {
-		return nil, bailey.WrapError(bailey.Invalid, "import", err, "")
+		return nil, bailey.WrapError(bailey.Invalid, "import", err, "name the file that bailey secret export wrote")
 	}
 	return data, nil
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +16,10 @@ import (
 	"github.com/bailey-dev/bailey/internal/leak"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
+	"github.com/bailey-dev/bailey/internal/secret"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
+	"github.com/bailey-dev/bailey/internal/vault"
 )
 
 type secretLintCommand struct {
@@ -21,7 +27,7 @@ type secretLintCommand struct {
 	EnvFile []string `placeholder:"FILE" sep:"none" help:"Look at the variables of this file, as bailey run would pass them. Repeatable."`
 	JSON    bool     `name:"json" help:"Print JSON."`
 
-	Dir text `arg:"" optional:"" placeholder:"DIR" help:"The folder. Default: the current one."`
+	Dir text `arg:"" optional:"" placeholder:"DIR" help:"The folder, or a file. Default: the current folder."`
 }
 
 // Help is what `bailey secret lint --help` says beyond the flags.
@@ -31,6 +37,7 @@ func (secretLintCommand) Help() string {
 Examples:
   bailey secret lint
   bailey secret lint . --json
+  bailey secret lint .env           this file alone
   bailey secret lint --env HOME     this variable too, as bailey run would pass it
 
 Exit codes: 0 when nothing was found; 1 when something was; 125 when not all could be looked at.`
@@ -59,9 +66,10 @@ func (c *secretLintCommand) Run(a *app) error {
 		return err
 	}
 	found = append(found, inFiles...)
+	kept := a.keptSecrets()
 	rows := make([]lintRow, 0, len(found))
 	for _, f := range found {
-		rows = append(rows, lintRow{f.Path, f.Line, f.Column, f.Variable, f.Kind, f.Starts, f.Template, whatToDo(f)})
+		rows = append(rows, lintRow{f.Path, f.Line, f.Column, f.Variable, f.Kind, f.Starts, f.Template, whatToDo(f, kept)})
 	}
 	if c.JSON {
 		err = printJSON(a.stdout, rows)
@@ -113,9 +121,12 @@ func (c *secretLintCommand) files(a *app) (found []leak.Finding, seen leak.Seen,
 	if dir == "" {
 		dir = "."
 	}
+	if fi, err := os.Stat(dir); err == nil && !fi.IsDir() {
+		return c.file(dir)
+	}
 	root, err := beneath.Follow(nil, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, seen, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no folder %s", dir), "check the path")
+		return nil, seen, bailey.NewError(bailey.NotFound, "there is no folder or file "+dir, "check the path")
 	}
 	if err != nil {
 		return nil, seen, bailey.WrapError(bailey.Invalid, "look through the folder", err, "name a folder that you may read")
@@ -128,6 +139,37 @@ func (c *secretLintCommand) files(a *app) (found []leak.Finding, seen leak.Seen,
 		return nil, seen, bailey.WrapError(bailey.Unavailable, "look through the folder", err, "")
 	}
 	return found, seen, nil
+}
+
+// file looks at one that a person named, wherever a link by its name leads. One
+// that cannot be looked at is an error: nothing else was asked for.
+func (c *secretLintCommand) file(path string) (found []leak.Finding, seen leak.Seen, err error) {
+	at, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, seen, bailey.WrapError(bailey.Invalid, "look at the file", err, "name a file that you may read")
+	}
+	root, err := beneath.Follow(nil, filepath.Dir(at))
+	if err != nil {
+		return nil, seen, bailey.WrapError(bailey.Invalid, "look at the file", err, "name a file that you may read")
+	}
+	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
+	seen, err = leak.File(root, filepath.Base(at), func(f leak.Finding) {
+		f.Path = path
+		found = append(found, f)
+	})
+	switch {
+	case err != nil:
+		return nil, seen, bailey.WrapError(bailey.Unavailable, "look at the file", err, "")
+	case seen.Files == 0 && len(found) == 0:
+		return nil, seen, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s cannot be looked at: %s", path, seen.LeftOut()), "name a file of text, or the folder that it is in")
+	}
+	return found, seen, nil
+}
+
+// keptSecrets are those of the vault, for hints: none where it cannot be read.
+func (a *app) keptSecrets() []secret.Definition {
+	l, _ := vault.Look(a.host.Vault()) // what is wrong with a vault is said where one is used
+	return l.Secrets
 }
 
 // lintProgress says that something goes on, to whoever has waited for a second.
@@ -147,7 +189,7 @@ func (p *lintProgress) step(s leak.Seen) {
 	}
 	p.last, p.said = now, true
 	if p.live {
-		_, _ = fmt.Fprintf(p.to, "\rlooked at %d files", s.Files)
+		_, _ = fmt.Fprintf(p.to, "\rlooked at %s", spell.Count(s.Files, "file"))
 	} else {
 		_, _ = fmt.Fprintln(p.to, "note: this takes a while")
 	}
@@ -181,7 +223,7 @@ func printRows(w io.Writer, rows []lintRow) error {
 
 // report sums up, for a person.
 func (c *secretLintCommand) report(w io.Writer, rows []lintRow, seen leak.Seen) {
-	sum := fmt.Sprintf("%d found; looked at %d files", len(rows), seen.Files)
+	sum := fmt.Sprintf("%d found; looked at %s", len(rows), spell.Count(seen.Files, "file"))
 	if out := seen.LeftOut(); out != "" {
 		sum += "; left out: " + out
 	}
@@ -199,10 +241,21 @@ func (c *secretLintCommand) report(w io.Writer, rows []lintRow, seen leak.Seen) 
 }
 
 // whatToDo is how the secret stays out of the sandbox.
-func whatToDo(f leak.Finding) string {
+func whatToDo(f leak.Finding, kept []secret.Definition) string {
 	switch f.Kind {
 	case "private-key", "pkcs12-file", "age-secret-key":
 		return "keep it outside of the folder; a key that signs or decrypts is nothing that bailey puts on a request"
+	}
+	const out = "; take the value out of the file, and out of use if others have the file"
+	if i := slices.IndexFunc(kept, func(d secret.Definition) bool { return isOf(d, f) }); i >= 0 {
+		d := kept[i]
+		switch f.Variable {
+		case "":
+			return fmt.Sprintf("bailey run --secret %s lends what is kept as %s%s", d.Name, d.Name, out)
+		case d.Var:
+			return fmt.Sprintf("bailey run --secret %s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, d.Name)
+		}
+		return fmt.Sprintf("bailey run --secret %s=%s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, f.Variable, d.Name)
 	}
 	name, rule := "NAME", "--host HOST"
 	if f.Template != "" {
@@ -212,5 +265,14 @@ func whatToDo(f leak.Finding) string {
 	if f.Variable != "" {
 		return fmt.Sprintf("%s --from-env %s, then bailey run --secret %s=%s in the place of --env %s", set, f.Variable, name, f.Variable, f.Variable)
 	}
-	return fmt.Sprintf("%s, then bailey run --secret %s; take the value out of the file, and out of use if others have the file", set, name)
+	return fmt.Sprintf("%s, then bailey run --secret %s%s", set, name, out)
+}
+
+// isOf reports whether a secret of the vault is most likely the one that was
+// found: of the same service, or for the variable that was looked at.
+func isOf(d secret.Definition, f leak.Finding) bool {
+	if d.Gateway {
+		return false
+	}
+	return f.Template != "" && (d.Template == f.Template || d.Name == f.Template) || f.Variable != "" && d.Var == f.Variable
 }

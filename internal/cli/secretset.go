@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
@@ -56,6 +58,19 @@ func readValue(r io.Reader) (seal.Secret, error) {
 	return vault.ReadValue(data)
 }
 
+// fits refuses a value that could not be lent by its rules.
+func fits(d secret.Definition, value seal.Secret) error {
+	err := run.CheckLendable(d, value)
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if e, ok := errorOf(err); ok {
+		text = e.Message
+	}
+	return bailey.NewError(bailey.Invalid, text, "nothing was changed; give a value that can stand there, or name another place: --header, --basic, --query or --cookie")
+}
+
 type secretSetCommand struct {
 	ruleFlags
 	valueFlags
@@ -65,13 +80,19 @@ type secretSetCommand struct {
 
 // Help is what `bailey secret set --help` says beyond the flags.
 func (secretSetCommand) Help() string {
+	var names []string
+	for _, t := range secret.Templates() {
+		names = append(names, t.Name)
+	}
 	return valueHelp + ` Unless another place is named, the value stands in the header Authorization, as Bearer. A sandbox never holds it: it gets a placeholder (bailey run --secret NAME), and the proxy puts the value in its place on HTTPS requests to the hosts, there and nowhere else.
 
 Examples:
   bailey secret set github --template github
   bailey secret set build --host ci.example.com --path /api --method GET --from-env CI_TOKEN
   bailey secret set packages --host packages.example.com --basic deploy --from-file token.txt
-  bailey secret set maps --host maps.example.com --query key --var MAPS_KEY`
+  bailey secret set maps --host maps.example.com --query key --var MAPS_KEY
+
+Templates: ` + strings.Join(names, ", ") + `.`
 }
 
 // Run keeps a secret.
@@ -95,6 +116,9 @@ func (c *secretSetCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := fits(d, value); err != nil {
+		return err
+	}
 	if err := v.Update(a.now(), func(e *vault.Edit) error { return e.Add(d, value) }); err != nil {
 		return err
 	}
@@ -103,10 +127,13 @@ func (c *secretSetCommand) Run(a *app) error {
 
 // said says what became of a secret.
 func (a *app) said(d secret.Definition, what string) error {
-	hosts, places := summary(d)
-	line := fmt.Sprintf("%s: %s, for %s (%s); bailey run --secret %s sets %s", d.Name, what, hosts, places, d.Name, d.Var)
+	var rules []string
+	for _, r := range d.Rules {
+		rules = append(rules, fmt.Sprintf("%s (%s%s)", strings.Join(r.HostNames(), ", "), r.Place, r.Narrowing()))
+	}
+	line := fmt.Sprintf("%s: %s, for %s; bailey run --secret %s sets %s", d.Name, what, strings.Join(rules, ", "), d.Name, d.Var)
 	if d.Gateway {
-		line = fmt.Sprintf("%s: %s, for %s alone", d.Name, what, places)
+		line = fmt.Sprintf("%s: %s, for the model gateway alone", d.Name, what)
 	}
 	_, err := fmt.Fprintln(a.stdout, terminal.Sanitize(line))
 	return err
@@ -125,6 +152,9 @@ func (secretRotateCommand) Help() string {
 
 // Run gives a secret another value.
 func (c *secretRotateCommand) Run(a *app) error {
+	if err := a.expectSecrets(c.Name); err != nil {
+		return err
+	}
 	v, err := a.openVault()
 	if err != nil {
 		return err
@@ -145,6 +175,9 @@ func (c *secretRotateCommand) Run(a *app) error {
 		}
 		if was.Equal(value) {
 			return bailey.NewError(bailey.Invalid, "that is the value that it has", "give the new one")
+		}
+		if err := fits(d, value); err != nil {
+			return err
 		}
 		if err := e.Replace(d, value); err != nil {
 			return err
@@ -180,6 +213,9 @@ func (c *secretEditCommand) Run(a *app) error {
 	if !c.any() {
 		return bailey.NewError(bailey.Invalid, "nothing is named that is to change", "such as --host, --path or --var; bailey secret show "+c.Name+" prints what it is now")
 	}
+	if err := a.expectSecrets(c.Name); err != nil {
+		return err
+	}
 	v, err := a.openVault()
 	if err != nil {
 		return err
@@ -201,6 +237,9 @@ func (c *secretEditCommand) Run(a *app) error {
 		if !given.Equal(value) {
 			return bailey.NewError(bailey.Forbidden, "that is not the value that is kept", "nothing was changed; with another value it is bailey secret rotate first")
 		}
+	}
+	if err := fits(d, value); err != nil { // after the value was given: it says something of it
+		return err
 	}
 	err = v.Update(a.now(), func(e *vault.Edit) error {
 		now, err := e.Find(c.Name)

@@ -45,18 +45,21 @@ func usageError(err error, args []string, model *kong.Application) error {
 		return &bailey.Error{Kind: bailey.Invalid, Message: flagOf(err.Error(), e) + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
 	text := err.Error()
+	at, rest := reached(args, model)
 	for _, explain := range []func() error{
 		func() error { return variableError(text, model) },
+		func() error { return givenError(text, at) },
 		func() error { return valueError(text) },
-		func() error { return strayError(text, args) },
-		func() error { return missingError(text, args) },
+		func() error { return groupError(text, at, rest) },
+		func() error { return strayError(text, at) },
+		func() error { return missingError(text, at) },
 		func() error { return firstWordError(text, args, model) },
 	} {
 		if e := explain(); e != nil {
 			return e
 		}
 	}
-	return bailey.NewError(bailey.Invalid, text, "bailey --help, or bailey COMMAND --help")
+	return bailey.NewError(bailey.Invalid, text, helpOf(at))
 }
 
 // variableError is about a value that the environment gives: the parser loses
@@ -106,32 +109,6 @@ func valueError(text string) error {
 	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"="+wanted)
 }
 
-// strayError is about a word too many of a command about secrets. It is not
-// repeated: it may be a value.
-func strayError(text string, args []string) error {
-	switch {
-	case args[0] != "secret" || !strings.HasPrefix(text, "unexpected argument "):
-		return nil
-	case len(args) == 2:
-		return bailey.NewError(bailey.Invalid, "bailey secret has no such command", "bailey secret --help lists them")
-	}
-	return bailey.NewError(bailey.Invalid, "there is an argument too many",
-		"a value is never an argument, where others could read it: give it on standard input, by --from-env or --from-file")
-}
-
-// missingError is about an argument that is not there.
-func missingError(text string, args []string) error {
-	switch {
-	case strings.HasPrefix(text, `expected "<name>`) && args[0] == "secret":
-		return bailey.NewError(bailey.Invalid, "no secret was named", "bailey secret ls lists the names")
-	case strings.HasPrefix(text, `expected "<name>`):
-		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
-	case strings.HasPrefix(text, `expected "<shell>`):
-		return bailey.NewError(bailey.Invalid, "no shell was named", "bailey completion bash, or zsh, or fish")
-	}
-	return nil
-}
-
 // firstWordError is about a line that begins with no command of ours.
 func firstWordError(text string, args []string, model *kong.Application) error {
 	if len(args) == 0 {
@@ -152,5 +129,10 @@ func firstWordError(text string, args []string, model *kong.Application) error {
 	if strings.HasPrefix(args[0], "-") {
 		return nil
 	}
-	return bailey.NewError(bailey.Invalid, text, "bailey --help lists the commands; a program is run with bailey run -- COMMAND")
+	hint := "bailey --help lists the commands; a program is run with bailey run -- COMMAND"
+	if near := meant(word, commandsOf(model.Node)); near != "" {
+		hint = fmt.Sprintf("did you mean %q? ", near) + hint
+	}
+	text, _, _ = strings.Cut(text, ", did you mean ")
+	return bailey.NewError(bailey.Invalid, text, hint)
 }

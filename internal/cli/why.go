@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/netlog"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -23,7 +24,7 @@ type netWhyCommand struct {
 
 // Help is what `bailey net why --help` says beyond the flags.
 func (netWhyCommand) Help() string {
-	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note) where it is refused; and last, the latest records (docs/events.md), the newest first.
+	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note; secrets of the vault that are for the host) where it is refused; and last, the latest records (docs/events.md), the newest first.
 
 Examples:
   bailey net why registry.example.com
@@ -57,6 +58,9 @@ type mend struct {
 	YAML string `json:"yaml"` // the whole of a policy file
 	File string `json:"file"` // the user's own
 	Note string `json:"note"`
+	// Secrets are those of the vault that are for the host, each as a flag of
+	// bailey run that allows it and lends the value.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Run answers one question.
@@ -75,7 +79,7 @@ func (c *netWhyCommand) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		r.Decisions = append(r.Decisions, whyDecision{d, a.mendOf(d, written || port != ask.Port, r.Last)})
+		r.Decisions = append(r.Decisions, whyDecision{d, a.withSecrets(d, a.mendOf(d, written || port != ask.Port, r.Last))})
 	}
 	if c.JSON {
 		return printJSON(a.stdout, r)
@@ -175,9 +179,34 @@ func (a *app) mendOf(r testReport, port bool, last []netlog.Record) *mend {
 	if remedy.Entry != "" {
 		m.YAML, m.File = settings.AllowLine(remedy.Entry), a.place().UserFile()
 	}
-	if *m == (mend{}) {
+	if m.Flag == "" && m.YAML == "" && m.Note == "" {
 		return nil
 	}
+	return m
+}
+
+// withSecrets adds the secrets that are for a host which is not allowed. Where
+// a rule denies it, or this sandbox runs already, a flag would not help.
+func (a *app) withSecrets(r testReport, m *mend) *mend {
+	switch {
+	case r.Verdict == bailey.Allow.String():
+		return m
+	case r.Reason != policy.ReasonNotAllowed && r.Reason != policy.ReasonModeNone && r.Reason != policy.ReasonPortNotAllowed:
+		return m
+	}
+	var flags []string
+	for _, d := range a.keptSecrets() {
+		if slices.ContainsFunc(d.Rules, func(rule secret.Rule) bool { return rule.Of(r.Host, r.Port) }) {
+			flags = append(flags, "--secret "+d.Name)
+		}
+	}
+	if len(flags) == 0 {
+		return m
+	}
+	if m == nil {
+		m = &mend{}
+	}
+	m.Secrets = flags
 	return m
 }
 
@@ -225,6 +254,9 @@ func (m *mend) lines(port uint16) []string {
 	}
 	if m.Flag != "" {
 		lines = append(lines, "to allow it in a run:     bailey run "+m.Flag+" …")
+	}
+	for _, flag := range m.Secrets {
+		lines = append(lines, fmt.Sprintf("to lend it a secret too:  bailey run %s …", flag))
 	}
 	if m.YAML != "" {
 		lines = append(lines, fmt.Sprintf("to allow it in every run: in %s, or in %s with bailey policy trust:  %s", m.File, settings.ProjectFile, m.YAML))

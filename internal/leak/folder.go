@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // What bounds a look through a folder.
@@ -38,6 +39,13 @@ type Seen struct {
 func Folder(ctx context.Context, root *os.File, each func(Finding), step func(Seen)) (Seen, error) {
 	w := walk{root: root, each: each, step: step, left: maxEntries}
 	err := w.folder(ctx, "")
+	return w.seen, err
+}
+
+// File looks at one file of an open folder, as Folder does.
+func File(root *os.File, name string, each func(Finding)) (Seen, error) {
+	w := walk{root: root, each: each, step: func(Seen) {}, left: 1}
+	err := w.file(name)
 	return w.seen, err
 }
 
@@ -138,10 +146,14 @@ func (s Seen) LeftOut() string {
 		n    int
 		what string
 	}{
-		{s.Large, "over 1 MiB"}, {s.Binary, "binary"}, {s.Links, "links"}, {s.Unreadable, "not readable"}, {s.Folders, "folders of fetched things"},
+		{s.Large, fmt.Sprintf("%d over 1 MiB", s.Large)},
+		{s.Binary, fmt.Sprintf("%d binary", s.Binary)},
+		{s.Links, spell.Count(s.Links, "link")},
+		{s.Unreadable, fmt.Sprintf("%d not readable", s.Unreadable)},
+		{s.Folders, spell.Count(s.Folders, "folder") + " of fetched things"},
 	} {
 		if part.n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", part.n, part.what))
+			list = append(list, part.what)
 		}
 	}
 	return strings.Join(list, ", ")

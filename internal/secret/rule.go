@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,10 +92,10 @@ const (
 func ParseHost(s string) (Host, error) {
 	r, err := policy.ParseRule(s)
 	switch {
+	case isAddress(s):
+		return Host{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is an address, and a value goes to hosts by their names alone", s), "name the host, such as api.example.com: it gets the value only after its certificate has proved that name")
 	case err != nil:
 		return Host{}, bailey.NewError(bailey.Invalid, strings.Replace(err.Error(), "network rule", "host", 1), "name a host, such as api.example.com, or *.api.example.com where all names below are of whom the value is for")
-	case r.Addr.IsValid():
-		return Host{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is an address", s), "name a host: its certificate proves the name before it gets a value")
 	case r.Port == 80:
 		return Host{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q: no value goes out over plain HTTP", s), "name the port of HTTPS, or none for 443")
 	case r.Service || r.Host == policy.ServiceHost:
@@ -102,6 +104,19 @@ func ParseHost(s string) (Host, error) {
 		r.Port = httpsPort
 	}
 	return Host{r.Host, r.Wildcard, r.Port}, nil
+}
+
+// isAddress reports whether somebody wrote an address or a range of them,
+// whether or not a sandbox could reach it, with or without port and brackets.
+func isAddress(s string) bool {
+	host := s
+	if h, _, err := net.SplitHostPort(s); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	_, notOne := netip.ParseAddr(host)
+	_, notRange := netip.ParsePrefix(host)
+	return notOne == nil || notRange == nil
 }
 
 // String is what ParseHost reads.
@@ -214,6 +229,33 @@ func (p Place) Check() error {
 		return bad(fmt.Sprintf("unknown place %q", p.Kind), "header, basic, query or cookie")
 	}
 	return nil
+}
+
+// Narrowing says for a person what of the requests to its hosts a rule is for,
+// such as ", for GET, below /api"; "" for all.
+func (r Rule) Narrowing() string {
+	out := ""
+	if len(r.Methods) > 0 {
+		out += ", for " + strings.Join(r.Methods, ", ")
+	}
+	if len(r.Paths) > 0 {
+		out += ", below " + strings.Join(r.Paths, ", ")
+	}
+	return out
+}
+
+// HostNames are the hosts, as they are written.
+func (r Rule) HostNames() []string {
+	names := make([]string, 0, len(r.Hosts))
+	for _, h := range r.Hosts {
+		names = append(names, h.String())
+	}
+	return names
+}
+
+// String is the rule on one line, for a person.
+func (r Rule) String() string {
+	return strings.Join(r.HostNames(), ", ") + ": " + r.Place.String() + r.Narrowing()
 }
 
 // isForbiddenHeader holds the fields that say how a request is read, where it

@@ -37,7 +37,7 @@ func (r Recipients) parse() ([]age.Recipient, error) {
 		list, err := age.ParseRecipients(strings.NewReader(name))
 		if err != nil || len(list) != 1 {
 			// It is not repeated: it may be an identity, which is secret.
-			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("recipient %d is none of age's", i+1), "such as age1..., which age-keygen prints as the public key; for a passphrase use --passphrase")
+			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("recipient %d is none of age's", i+1), "such as age1..., which age-keygen -y FILE prints; keys of SSH and plugins of age are not taken; for a passphrase use --passphrase")
 		}
 		out = append(out, list...)
 	}
@@ -69,7 +69,7 @@ func (r Recipients) encrypt(plain []byte) (string, error) {
 // decrypt reads an age file, armored or not.
 func decrypt(data []byte, limit int64, identities ...age.Identity) ([]byte, error) {
 	var in io.Reader = bytes.NewReader(data)
-	if bytes.HasPrefix(data, []byte(armor.Header)) {
+	if isArmored(data) {
 		in = armor.NewReader(in)
 	}
 	out, err := age.Decrypt(in, identities...)
@@ -79,16 +79,29 @@ func decrypt(data []byte, limit int64, identities ...age.Identity) ([]byte, erro
 	return io.ReadAll(io.LimitReader(out, limit))
 }
 
+// isArmored reports whether an age file is text. Blank lines may stand before
+// it, as where it was copied (armor.NewReader).
+func isArmored(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(data, "\r\n"), []byte(armor.Header))
+}
+
 // identitiesIn reads a file of age identities.
 func identitiesIn(path string) ([]age.Identity, error) {
 	f, err := os.Open(path) // an age file of the user's: wherever it leads
 	if err != nil {
-		return nil, bailey.WrapError(bailey.Invalid, "open the age identities", err, "name a file that age-keygen wrote")
+		return nil, bailey.WrapError(bailey.Invalid, "open the age identities", err, "name a file that age-keygen wrote, and that you may read")
 	}
 	defer func() { _ = f.Close() }() // read only: nothing to lose
-	list, err := age.ParseIdentities(io.LimitReader(f, maxSmall))
+	data, err := io.ReadAll(io.LimitReader(f, maxSmall))
+	if err != nil {
+		return nil, bailey.WrapError(bailey.Invalid, "read the age identities", err, "name a file that age-keygen wrote")
+	}
+	if CheckExport(data) == nil {
+		return nil, bailey.NewError(bailey.Invalid, path+" is encrypted itself", "decrypt it on the way, and write the identities nowhere: <(age --decrypt "+path+") in the place of its name")
+	}
+	list, err := age.ParseIdentities(bytes.NewReader(data))
 	if err != nil { // its words may repeat a line
-		return nil, bailey.NewError(bailey.Invalid, path+" holds no age identities that bailey can use", "name a file that age-keygen wrote")
+		return nil, bailey.NewError(bailey.Invalid, path+" holds no age identities that bailey can use", "name a file that age-keygen wrote; keys of SSH and plugins of age are not taken")
 	}
 	return list, nil
 }
@@ -97,7 +110,7 @@ func identitiesIn(path string) ([]age.Identity, error) {
 func (o *opener) byIdentity(path, data string) (string, error) {
 	identity := o.env(IdentityVariable)
 	if identity == "" {
-		return "", bailey.NewError(bailey.Unavailable, path+" is encrypted to an age identity", "say where the identity is: BAILEY_VAULT_IDENTITY=FILE")
+		return "", locked(path+" is encrypted to an age identity", "", "say where the identity is: BAILEY_VAULT_IDENTITY=FILE")
 	}
 	list, err := identitiesIn(identity)
 	if err != nil {
@@ -118,14 +131,17 @@ func noIdentity(err error) error {
 	return err
 }
 
+// passphraseHint says what does without a terminal.
+const passphraseHint = "start bailey at a terminal; where there is none, hand the key over (BAILEY_VAULT_KEY=fd:N, its 64 hex digits), or keep it where no passphrase is needed: bailey secret rekey --recipient age1... with BAILEY_VAULT_IDENTITY=FILE"
+
 // byPassphrase decrypts the key of a file that has a passphrase.
 func (o *opener) byPassphrase(path, data string) (string, error) {
 	if o.Ask == nil {
-		return "", bailey.NewError(bailey.Unavailable, path+" has a passphrase, and there is nobody to ask", "use a terminal, or hand the key over: BAILEY_VAULT_KEY=fd:N")
+		return "", locked(path+" has a passphrase", ", and there is nobody to ask", passphraseHint)
 	}
 	given, err := o.Ask("passphrase of the vault's key: ")
 	if err != nil {
-		return "", bailey.WrapError(bailey.KindOf(err), path+" has a passphrase", err, "give it at a terminal, or hand the key over: BAILEY_VAULT_KEY=fd:N")
+		return "", bailey.WrapError(bailey.KindOf(err), path+" has a passphrase", err, passphraseHint)
 	}
 	text, err := openByPassphrase([]byte(data), maxSmall, given)
 	if err != nil {

@@ -26,7 +26,8 @@ func AskTerminal(prompt string) (seal.Secret, error) {
 	case errors.Is(err, pty.ErrInterrupted) || errors.Is(err, io.EOF):
 		return seal.Secret{}, bailey.NewError(bailey.Invalid, "nothing was given", "")
 	case err != nil:
-		return seal.Secret{}, bailey.WrapError(bailey.Unavailable, "there is no terminal to ask at", err, "start bailey in one")
+		// The cause (ENXIO: no controlling terminal) says nothing more.
+		return seal.Secret{}, bailey.NewError(bailey.Unavailable, "there is no terminal to ask at", "start bailey in one")
 	}
 	return seal.NewSecret(line), nil
 }

@@ -46,6 +46,8 @@ type inspection struct {
 	store  store // the rows that can be read
 	faults []Fault
 	old    string // what is wrong with its age
+
+	unchecked string // why there is no key
 }
 
 // inspect looks at everything but the values. An error is what keeps it from
@@ -67,6 +69,9 @@ func (o *opener) inspect() (inspection, error) {
 	}
 	s, faults := readStore(i.data, o.owner())
 	if i.key, err = o.key(s.Key); err != nil {
+		if why, ok := o.withoutKey(err); ok {
+			return o.unopened(i, s, faults, why), nil
+		}
 		if _, another := errors.AsType[mismatchError](err); !another {
 			return i, o.missingKey(s.Key, err)
 		}
@@ -80,12 +85,23 @@ func (o *opener) inspect() (inspection, error) {
 	if !intact(i.data, i.key) {
 		faults = blame(s, faults, i.key)
 	}
+	return o.inspected(i, s, faults), nil
+}
+
+// inspected fills in what was found.
+func (p Place) inspected(i inspection, s *store, faults []Fault) inspection {
 	for n := range faults {
-		faults[n].Path = o.storePath()
+		faults[n].Path = p.storePath()
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int { return a.Line - b.Line })
 	i.store, i.faults, i.old = *s, faults, i.note.old(s)
-	return i, nil
+	return i
+}
+
+// unopened is what can be said of a file without its key.
+func (p Place) unopened(i inspection, s *store, faults []Fault, why string) inspection {
+	i.unchecked = why
+	return p.inspected(i, s, faults)
 }
 
 // otherKey finds the key of a file whose first line was damaged: whichever
@@ -122,7 +138,7 @@ func (o *opener) missingKey(id string, err error) error {
 	}
 	path, _ := o.keyPath()
 	return bailey.NewError(bailey.Unavailable, fmt.Sprintf("the key of the vault is gone: %s, which was in %s", id, path),
-		"restore it from a backup, or say where it is: BAILEY_VAULT_KEY. Without it the values cannot be read by anybody")
+		"restore it from a backup, or say where it is: BAILEY_VAULT_KEY. Without it the values cannot be read by anybody; to begin anew, move "+o.storePath()+" away, then bailey secret check --accept")
 }
 
 // Report is what there is in a vault.

@@ -1,10 +1,10 @@
 package vault
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"filippo.io/age"
 
@@ -62,11 +62,35 @@ func (v *Vault) Export(to Recipients) (string, error) {
 	return to.encrypt(plain)
 }
 
+// CheckExport refuses what is no age file at all, or has a damaged head, before
+// anybody looks for what it opens by.
+func CheckExport(data []byte) error {
+	const hint = "name what bailey secret export wrote"
+	switch {
+	case len(data) == 0:
+		return bailey.NewError(bailey.Invalid, "it is empty", hint)
+	case !isArmored(data) && !bytes.HasPrefix(data, []byte("age-encryption.org/")):
+		return bailey.NewError(bailey.Invalid, "it is no age file", hint)
+	}
+	if _, ok := errors.AsType[*age.NoIdentityMatchError](headOf(data)); !ok {
+		return bailey.NewError(bailey.Invalid, "it is an age file whose head cannot be read", damagedHint)
+	}
+	return nil
+}
+
+const damagedHint = "it is damaged, or not all of it: take another copy"
+
+// headOf reads the head of an age file: a NoIdentityMatchError says that it can
+// be read.
+func headOf(data []byte) error {
+	_, err := decrypt(data, 1, refusesAll{})
+	return err
+}
+
 // IsForPassphrase reports whether what Export wrote opens by a passphrase. An
 // age file says so in its head.
 func IsForPassphrase(data []byte) bool {
-	_, err := decrypt(data, 1, refusesAll{})
-	e, ok := errors.AsType[*age.NoIdentityMatchError](err)
+	e, ok := errors.AsType[*age.NoIdentityMatchError](headOf(data))
 	return ok && len(e.StanzaTypes) == 1 && e.StanzaTypes[0] == "scrypt"
 }
 
@@ -115,16 +139,16 @@ func Import(data []byte, by Decryption) ([]Entry, error) {
 }
 
 func (by Decryption) open(data []byte) ([]byte, error) {
-	bad := func(cause error) error {
-		return bailey.WrapError(bailey.Forbidden, "the file does not decrypt", cause, "it takes the identity that it was encrypted to (--identity FILE), or its passphrase")
+	bad := func(what, hint string) error {
+		return bailey.NewError(bailey.Forbidden, "the file does not decrypt"+what, hint)
 	}
-	if !strings.HasPrefix(string(data), "age-encryption.org/") && !strings.HasPrefix(string(data), "-----BEGIN AGE ENCRYPTED FILE-----") {
-		return nil, bailey.NewError(bailey.Invalid, "it is no age file", "name what bailey secret export wrote")
+	if err := CheckExport(data); err != nil {
+		return nil, err
 	}
 	if by.Identity == "" {
 		plain, err := openByPassphrase(data, maxExport, by.Passphrase)
 		if err != nil {
-			return nil, bad(nil)
+			return nil, bad(" by that passphrase", "try again; or it is damaged")
 		}
 		return plain, nil
 	}
@@ -134,7 +158,10 @@ func (by Decryption) open(data []byte) ([]byte, error) {
 	}
 	plain, err := decrypt(data, maxExport, list...)
 	if err != nil {
-		return nil, bad(noIdentity(err))
+		if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
+			return nil, bad(" by an identity in "+by.Identity, "name the file with one that it was encrypted to: --identity FILE")
+		}
+		return nil, bad(", although the identity is one that it was encrypted to", damagedHint)
 	}
 	return plain, nil
 }

@@ -74,6 +74,8 @@ type opener struct {
 	Place
 	keys map[string]seal.Key // by id
 	last string              // the id of the key that was given by a descriptor
+
+	keyless bool // see Look
 }
 
 func newOpener(p Place) *opener { return &opener{Place: p, keys: map[string]seal.Key{}} }

@@ -22,7 +22,8 @@ type Vault struct {
 	mark  Mark
 	found map[string]seal.Key // by id: see opener
 
-	behind bool // what is noted of its age: a writer was killed
+	behind    bool   // what is noted of its age: a writer was killed
+	unchecked string // why there is no key: see Look
 }
 
 // Open reads a vault and checks the whole of it but for the values, which Get
@@ -168,7 +169,7 @@ func (o *opener) once() (*Vault, error) {
 	case i.old != "":
 		return nil, bailey.NewError(bailey.Unavailable, o.storePath()+": "+i.old, acceptHint)
 	}
-	return &Vault{place: o.Place, key: i.key, store: i.store, mark: i.mark, found: o.keys, behind: i.note.behind(&i.store)}, nil
+	return &Vault{place: o.Place, key: i.key, store: i.store, mark: i.mark, found: o.keys, behind: i.note.behind(&i.store), unchecked: i.unchecked}, nil
 }
 
 // load returns the file, nil where there is none.

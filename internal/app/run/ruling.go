@@ -255,7 +255,7 @@ func (r *ruling) put(files settings.Effective, granted, refused []policy.Rule, w
 	}
 	r.holds.Store(&p)
 	if reply.Cut > 0 {
-		what += fmt.Sprintf(" (%d open connections were cut)", reply.Cut)
+		what += cutText(reply.Cut)
 	}
 	if r.told.may() {
 		r.u.out.event(bailey.Event{Type: bailey.EventNetPolicy, Message: what})
@@ -477,4 +477,12 @@ func (r *ruling) helps(rule policy.Rule, granted, refused []policy.Rule) error {
 	default:
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s would not be let through: %s", rule, d.Detail), "take the deny rule out of its file; bailey net deny of this run is taken back by bailey net allow of the same host")
 	}
+}
+
+// cutText says how many connections a change ended.
+func cutText(n int) string {
+	if n == 1 {
+		return " (1 open connection was cut)"
+	}
+	return fmt.Sprintf(" (%d open connections were cut)", n)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ type lending struct {
 	secrets []lentSecret
 	vault   *vault.Vault
 	env     []string // the placeholders
-	notes   []string // for the header
+	notes   []string // for the header: variables that are no secrets
 }
 
 // lend reads the secrets that a run asks for, and makes their placeholders.
@@ -49,15 +50,45 @@ func lend(h Host, r *Request, given []string) (lending, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.vault, err = vault.Open(h.Vault()); err != nil {
+	place := h.Vault()
+	if err := expect(place, r); err != nil {
+		return out, err
+	}
+	if out.vault, err = vault.Open(place); err != nil {
 		return out, err
 	}
 	if out.secrets, err = lendFrom(out.vault, r); err != nil {
 		return out, err
 	}
-	out.notes = append(lentNotes(out.secrets), out.notes...)
 	out.env, err = secretEnv(out.secrets, given)
 	return out, err
+}
+
+// expect refuses what cannot be lent before a person is asked for a passphrase.
+func expect(p vault.Place, r *Request) error {
+	for _, spec := range r.Secrets {
+		name, variable, given := strings.Cut(spec, "=")
+		if err := secret.CheckName(name); err != nil {
+			return ofFlag("--secret", err)
+		}
+		if given && secret.CheckVariable(variable) != nil {
+			// It is not repeated: it may be a value.
+			return bailey.NewError(bailey.Invalid, fmt.Sprintf("--secret %s: what stands behind the equals sign is no variable's name", name), "it is --secret NAME=VAR, and no place for a value: bailey secret set NAME keeps one")
+		}
+		if err := p.Expect(name); err != nil {
+			return ofFlag("--secret "+name, err)
+		}
+	}
+	return nil
+}
+
+// ofFlag puts the flag before what is wrong with it.
+func ofFlag(flag string, err error) error {
+	e, ok := errors.AsType[*bailey.Error](err)
+	if !ok || e.Kind != bailey.NotFound && e.Kind != bailey.Invalid {
+		return err // the vault's own trouble
+	}
+	return &bailey.Error{Kind: e.Kind, Message: flag + ": " + e.Message, Hint: e.Hint, Cause: e.Cause}
 }
 
 func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
@@ -66,7 +97,7 @@ func lendFrom(v *vault.Vault, r *Request) ([]lentSecret, error) {
 		name, variable, given := strings.Cut(spec, "=")
 		d, value, err := v.Get(name)
 		if err != nil {
-			return nil, err
+			return nil, ofFlag("--secret "+name, err)
 		}
 		if !given {
 			variable = d.Var
@@ -99,8 +130,11 @@ func lendable(d secret.Definition, variable string, others []lentSecret) error {
 		return bad(variable+" says how programs run, or is bailey's own variable", "use --secret NAME=VAR with another")
 	}
 	for _, o := range others {
-		if o.variable == variable || o.ID == d.ID {
-			return bad(fmt.Sprintf("--secret %s is the same secret or has the same variable %s", o.Name, o.variable), "each has one variable of its own: --secret NAME=VAR")
+		switch {
+		case o.ID == d.ID:
+			return bad("it is named twice", fmt.Sprintf("one placeholder is enough: name it once; it is in %s", o.variable))
+		case o.variable == variable:
+			return bad(fmt.Sprintf("its variable %s is that of --secret %s already", variable, o.Name), "name another for one of them: --secret NAME=VAR")
 		}
 	}
 	return nil
@@ -114,11 +148,16 @@ func isTaken(variable string) bool {
 		slices.Contains([]string{"PATH", "HOME", "PWD", "SHELL", "USER", "LOGNAME", "TMPDIR", "TERM", "LANG", "TZ", "IFS", "ENV", "BASH_ENV"}, upper)
 }
 
-// hostsOf are the hosts of a secret, TLS to which has to be opened.
+// hostsOf are the hosts of a secret, each once, TLS to which has to be opened.
 func hostsOf(d secret.Definition) []settings.SecretHost {
 	var out []settings.SecretHost
+	seen := map[secret.Host]bool{}
 	for _, rule := range d.Rules {
 		for _, host := range rule.Hosts {
+			if seen[host] {
+				continue
+			}
+			seen[host] = true
 			out = append(out, settings.SecretHost{Secret: d.Name, Rule: policy.Rule{
 				Host: host.Name, Wildcard: host.Wildcard, Port: host.Port, Narrow: &policy.Narrow{Inspect: true},
 			}})
@@ -139,20 +178,64 @@ func secretEnv(lent []lentSecret, given []string) ([]string, error) {
 	return out, nil
 }
 
-// lentNotes says in the header what is lent, and to whom.
-func lentNotes(lent []lentSecret) []string {
+// lentNotes says in the header what is lent, and to whom: a host that a rule of
+// the network refuses is not among those.
+func lentNotes(lent []lentSecret, p policy.Policy) []string {
+	index := policy.NewIndex(p)
 	var out []string
 	for _, s := range lent {
-		var hosts []string
-		for _, rule := range s.Rules {
-			for _, h := range rule.Hosts {
-				hosts = append(hosts, h.String())
-			}
+		goes, refused := s.goes(index)
+		note := fmt.Sprintf("secret %s: %s is a placeholder, its value goes to %s alone", s.Name, s.variable, strings.Join(goes, ", "))
+		if len(goes) == 0 {
+			note = fmt.Sprintf("secret %s: %s is a placeholder, its value goes nowhere", s.Name, s.variable)
 		}
-		slices.Sort(hosts)
-		out = append(out, fmt.Sprintf("secret %s: %s is a placeholder, its value goes to %s alone", s.Name, s.variable, strings.Join(slices.Compact(hosts), ", ")))
+		if len(refused) > 0 {
+			note += "; denied by the rules of the network: " + strings.Join(refused, ", ")
+		}
+		out = append(out, note)
 	}
 	return out
+}
+
+// goes are the hosts of a secret, each with what its rules are narrowed to, and
+// those that are denied, each with the rule.
+func (s *lentSecret) goes(index *policy.Index) (goes, refused []string) {
+	narrow := map[string][]string{} // by host
+	for _, rule := range s.Rules {
+		for _, h := range rule.Hosts {
+			if by := deniedBy(index, h); by != "" {
+				text := h.String()
+				if by != h.Name {
+					text += " (by " + by + ")"
+				}
+				refused = append(refused, text)
+				continue
+			}
+			narrow[h.String()] = append(narrow[h.String()], strings.TrimPrefix(rule.Narrowing(), ", "))
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(narrow)) {
+		if !slices.Contains(narrow[host], "") { // else another rule is for all of it
+			host += " (" + strings.Join(slices.Compact(narrow[host]), "; ") + ")"
+		}
+		goes = append(goes, host)
+	}
+	slices.Sort(refused)
+	return goes, slices.Compact(refused)
+}
+
+// deniedBy returns the deny rule that refuses every request to a host, or "". Of
+// a wildcard that is one for a name that nobody spelled out.
+func deniedBy(index *policy.Index, h secret.Host) string {
+	name := h.Name
+	if h.Wildcard {
+		name = "any." + name
+	}
+	d := index.Decide(policy.Request{Protocol: policy.ProtocolTLS, Host: name, Port: h.Port})
+	if d.Verdict != bailey.Deny || d.Reason != policy.ReasonDeniedByRule {
+		return ""
+	}
+	return d.Rule
 }
 
 // inTheClear says which variables that are passed look like a secret, which
@@ -166,6 +249,13 @@ func inTheClear(env []string) []string {
 		}
 	}
 	return out
+}
+
+// CheckLendable refuses a value that could not be lent by the rules of its
+// secret, with the words of the start of a run.
+func CheckLendable(d secret.Definition, value seal.Secret) error {
+	s := lentSecret{Definition: d, value: value, placeholder: secret.NewPlaceholder(value.Reveal(), d.Keep)}
+	return s.check()
 }
 
 // forProxy is what the proxy is told of secrets.
@@ -196,12 +286,8 @@ func (r *ruling) followSecrets(ctx context.Context) {
 		}
 		settled = now == mark // once more after each change, as with the policy files
 		mark = now
-		next, err := v.Reopen()
-		if err == nil {
-			v = next
-			err = r.renewSecrets(v)
-		}
-		if err != nil {
+		var err error
+		if v, err = r.reread(v); err != nil {
 			settled = false // it is tried again: a value that was taken back may be lent still
 		}
 		if err != nil && err.Error() != told {
@@ -219,23 +305,65 @@ func (r *ruling) followSecrets(ctx context.Context) {
 func (r *ruling) renewSecrets(v *vault.Vault) error {
 	lent := slices.Clone(r.u.plan.secrets)
 	said, wrong := renewAll(lent, v)
+	return errors.Join(r.holdSecrets(lent, said), wrong)
+}
+
+// reread returns the vault as it is now, or the one from before where it cannot
+// be opened.
+func (r *ruling) reread(v *vault.Vault) (*vault.Vault, error) {
+	next, err := v.Reopen()
+	if err == nil {
+		return next, r.renewSecrets(next)
+	}
+	if gone := r.withdrawGone(v); gone != nil {
+		err = errors.Join(err, gone)
+	}
+	return v, err
+}
+
+// withdrawGone takes back the secrets that are not in a vault any more whose key
+// is not at hand, as after a change of keys: that they are gone is in the clear.
+// Whoever could write it there without the key ends a loan, and begins none.
+func (r *ruling) withdrawGone(v *vault.Vault) error {
+	l, err := v.Relist()
+	if err != nil || l.Unchecked == "" {
+		return nil //nolint:nilerr // what is wrong is said by who opened it
+	}
+	lent := slices.Clone(r.u.plan.secrets)
+	return r.holdSecrets(lent, withdrawMissing(lent, l))
+}
+
+// withdrawMissing takes back what a listing has not, and says what.
+func withdrawMissing(lent []lentSecret, l vault.Listing) (said []string) {
+	for i := range lent {
+		s := &lent[i]
+		if d, err := l.Find(s.Name); s.value.Len() > 0 && (err != nil || d.ID != s.ID) {
+			s.withdraw()
+			said = append(said, s.Name+" was withdrawn")
+		}
+	}
+	return said
+}
+
+// holdSecrets has the proxy hold what is lent now, if anything is new.
+func (r *ruling) holdSecrets(lent []lentSecret, said []string) error {
 	if len(said) == 0 {
-		return wrong
+		return nil
 	}
 	all := forProxy(lent)
 	reply, err := r.steer.tell(gate.Message{Secrets: &all})
 	if err != nil {
-		return errors.Join(err, wrong)
+		return err
 	}
 	r.u.plan.secrets = lent
 	cut := ""
 	if reply.Cut > 0 {
-		cut = fmt.Sprintf(" (%d open connections were cut)", reply.Cut)
+		cut = cutText(reply.Cut)
 	}
 	line := strings.Join(said, ", ") + cut
 	r.u.out.event(bailey.Event{Type: bailey.EventSecretChanged, Message: line})
 	r.u.out.say("secrets: %s", line)
-	return wrong
+	return nil
 }
 
 // renewAll takes what the vault says now of some secrets, and returns what is
