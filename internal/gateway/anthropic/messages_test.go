@@ -270,17 +270,25 @@ func TestMessages_Refuses(t *testing.T) {
 	}
 }
 
-// A harness's own requests go through, and what is taken out is what it does
-// without.
-func TestMessages_ClaudeCode(t *testing.T) {
+// What each harness sends goes through, and what is taken out is what it does
+// without. The bodies are recordings, with their texts shortened.
+func TestMessages_Harnesses(t *testing.T) {
 	t.Parallel()
-	h := http.Header{"Anthropic-Version": {"2023-06-01"}, "Anthropic-Beta": {
-		"claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,per-turn-control-2026-07-01,mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,effort-2025-11-24",
-	}, "X-Api-Key": {"sk-ant-attacker"}, "Authorization": {"Bearer x"}, "Cookie": {"x"}, "Anthropic-Workspace-Id": {"x"}, "X-Stainless-Os": {"Linux"}}
-	for file, want := range map[string][]string{
-		"claude-code-first.json":       {"metadata"},
-		"claude-code-tool-result.json": {"metadata"},
-		"claude-code-websearch.json":   {"tools[0]: web_search_20250305", "metadata", "tool_choice: no tool is left"},
+	const claude = "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,per-turn-control-2026-07-01,mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,effort-2025-11-24"
+	search := []string{"tools[0]: web_search_20250305", "metadata", "tool_choice: no tool is left"}
+	for file, tc := range map[string]struct {
+		beta, query string
+		removed     []string
+		gone        []string
+	}{
+		"claude-code-first.json":       {claude, "?beta=true", []string{"metadata"}, []string{"metadata"}},
+		"claude-code-tool-result.json": {claude, "?beta=true", []string{"metadata"}, []string{"metadata"}},
+		"claude-code-blocks.json":      {claude, "?beta=true", []string{"metadata"}, []string{"metadata"}},
+		"claude-code-websearch.json":   {claude, "?beta=true", search, []string{"metadata", "tools", "tool_choice"}},
+		"copilot.json":                 {"thinking-binding-controls-2026-08-01,mid-conversation-output-config-2026-07-01", "", nil, nil},
+		"opencode.json":                {"thinking-binding-controls-2026-08-01,structured-outputs-2025-11-13", "", nil, nil},
+		"qwen.json":                    {"interleaved-thinking-2025-05-14", "", nil, nil},
+		"pi.json":                      {"", "?beta=true", nil, nil},
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
@@ -288,29 +296,34 @@ func TestMessages_ClaudeCode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := dialect(t).Read(gateway.Generate, target+"?beta=true", h, body, pin)
+			h := http.Header{
+				"Anthropic-Version": {"2023-06-01"}, "X-Api-Key": {"sk-ant-attacker"}, "Authorization": {"Bearer x"}, "Cookie": {"x"},
+				"X-Goog-Api-Key": {"AIza"}, "Api-Key": {"x"}, "Proxy-Authorization": {"Basic x"},
+				"Anthropic-Workspace-Id": {"x"}, "Anthropic-User-Profile-Id": {"x"}, "X-Stainless-Os": {"Linux"},
+			}
+			wantHeader := http.Header{"Anthropic-Version": {"2023-06-01"}}
+			if tc.beta != "" {
+				h["Anthropic-Beta"] = []string{tc.beta}
+				wantHeader["Anthropic-Beta"] = h["Anthropic-Beta"]
+			}
+			c, err := dialect(t).Read(gateway.Generate, target+tc.query, h, body, pin)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, c.Removed); diff != "" {
+			if diff := cmp.Diff(tc.removed, c.Removed); diff != "" {
 				t.Error(diff)
 			}
-			wantHeader := http.Header{"Anthropic-Version": h["Anthropic-Version"], "Anthropic-Beta": h["Anthropic-Beta"]}
 			if diff := cmp.Diff(wantHeader, c.Header); diff != "" {
-				t.Errorf("D009: the header is another: %s", diff)
+				t.Errorf("D009, D010: the header is another: %s", diff)
 			}
-			if c.Target != "/v1/messages?beta=true" || !c.Stream || c.Output != 128000 || c.Input < 20 {
+			want := decode(t, body)
+			if c.Target != "/v1/messages"+tc.query || !c.Stream || float64(c.Output) != want["max_tokens"] || c.Input < 20 {
 				t.Errorf("the call is %+v", c)
 			}
-			wantBody := decode(t, body)
-			for _, name := range []string{"metadata"} {
-				delete(wantBody, name)
+			for _, name := range tc.gone {
+				delete(want, name)
 			}
-			if strings.Contains(file, "websearch") {
-				delete(wantBody, "tools")
-				delete(wantBody, "tool_choice")
-			}
-			if diff := cmp.Diff(wantBody, decode(t, []byte(sent(c)))); diff != "" {
+			if diff := cmp.Diff(want, decode(t, []byte(sent(c)))); diff != "" {
 				t.Error(diff)
 			}
 		})
