@@ -77,6 +77,7 @@ func (c *conversation) reserve() (Grant, *Failure) {
 	}
 	if n := grant.Output(); n > 0 {
 		c.s.cfg.Protocol.SetOutput(c.call, n)
+		c.entry.Removed = c.call.Removed // what there was no more room for
 	}
 	return grant, nil
 }

@@ -107,12 +107,18 @@ func (m *meter) Result() gateway.Result {
 		return gateway.Result{Known: true, Ended: m.ended, Odd: strings.Join(m.odd, "; ")}
 	}
 	odd := m.odd
-	if m.ended && !m.said {
+	usage := m.total()
+	// No request is without input: some servers count none in a stream.
+	counted := usage.Input+usage.CacheRead+usage.CacheWrite+usage.CacheWrite1h > 0
+	switch {
+	case m.ended && !m.said:
 		odd = append(slices.Clip(odd), "no usage for the whole answer")
+	case m.said && !counted:
+		odd = append(slices.Clip(odd), "no input was counted")
 	}
 	return gateway.Result{
-		Usage:  m.total(),
-		Known:  m.said && !m.broken,
+		Usage:  usage,
+		Known:  m.said && counted && !m.broken,
 		Ended:  m.ended,
 		Output: (m.bytes+2)/3 + m.thinking,
 		Served: m.served,

@@ -113,6 +113,14 @@ func TestMeter_Stream(t *testing.T) {
 			[]string{startOf, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"\n\nevent: message_stop\ndata: {\"usage\":{\"output_tokens\":0}}"}}`},
 			gateway.Result{Usage: with(func(u *pricing.Usage) { u.Output = 1 }), Output: 19, Served: "claude-opus-5-5"},
 		},
+		"D053 no input": {
+			[]string{`{"type":"message_start","message":{"model":"x","usage":{"input_tokens":0,"output_tokens":0}}}`, endOf, stopOf},
+			gateway.Result{Usage: pricing.Usage{Output: 42}, Ended: true, Served: "x", Odd: "no input was counted"},
+		},
+		"input at the end alone": {
+			[]string{`{"type":"message_start","message":{"model":"x","usage":{"input_tokens":0,"output_tokens":0}}}`, delta(`"input_tokens":5,"output_tokens":42`), stopOf},
+			gateway.Result{Usage: pricing.Usage{Input: 5, Output: 42}, Known: true, Ended: true, Served: "x"},
+		},
 		"nothing": {nil, gateway.Result{}},
 	} {
 		t.Run(name, func(t *testing.T) {
