@@ -80,8 +80,11 @@ func (c *Config) Names() []string {
 }
 
 // Find returns a model by its name, and for no name the one that is meant
-// without one.
+// without one. Of no file there is none.
 func (c *Config) Find(name string) (*Model, error) {
+	if c == nil { // as Load returns it where there is no file
+		return nil, bailey.NewError(bailey.NotFound, "there are no models: there is no "+FileName, "bailey models example prints one to begin with")
+	}
 	if name == "" {
 		if c.Default == "" {
 			return nil, bailey.NewError(bailey.Invalid, "no model was named, and "+c.Path+" has no default", "name one of "+strings.Join(c.Names(), ", ")+", or write default: NAME there")

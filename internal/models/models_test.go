@@ -74,7 +74,7 @@ func TestParse_TheWholeFormat(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(gateway.Pin{
-		ID: "small", Name: "real-1", MaxOutput: 8000, Context: 200000, Drop: []string{"temperature"},
+		ID: "small", Name: "real-1", Dialect: gateway.Anthropic, MaxOutput: 8000, Context: 200000, Drop: []string{"temperature"},
 		Rename: map[string]string{"max_tokens": "max_completion_tokens", "top_k": "topk"},
 		Extra:  map[string]json.RawMessage{"chat_template_kwargs": json.RawMessage(`{"enable_thinking":false,"n":[1,2.50,null,"x"]}`), "seed": json.RawMessage(`1`)},
 	}, m.Pin()); diff != "" {
@@ -111,6 +111,10 @@ func TestFind_NamesTheNearest(t *testing.T) {
 	}
 	if _, err := c.Find(strings.Repeat("x", 10000)); err == nil || len(err.Error()) > 300 {
 		t.Errorf("%v", err)
+	}
+	var none *models.Config
+	if _, err := none.Find("small"); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("of no file: %v", err)
 	}
 	c.Default = ""
 	if _, err := c.Find(""); bailey.KindOf(err) != bailey.Invalid {
