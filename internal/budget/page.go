@@ -162,7 +162,7 @@ func (p *page) lines(b []byte) (rest []byte, err error) {
 }
 
 func (p *page) line(b []byte) error {
-	r, ok := readLine(b)
+	r, ok := glance(b)
 	switch {
 	case !ok:
 		if len(b) > 0 {

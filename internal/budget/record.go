@@ -101,16 +101,21 @@ func readLine(b []byte) (record, bool) {
 	if len(b) > longestLine || json.Unmarshal(b, &r) != nil {
 		return record{}, false
 	}
+	return r, r.says()
+}
+
+// says reports whether a record says anything.
+func (r *record) says() bool {
 	switch r.Kind {
 	case dayLine:
-		return r, r.Version != 0 && r.Day != ""
+		return r.Version != 0 && r.Day != ""
 	case endOfDay:
 		_, err := r.Next.start()
-		return r, err == nil
+		return err == nil
 	case reserveOne, settleOne:
-		return r, r.ID != 0 && r.Tokens >= 0 && r.Money >= 0 && r.Model != ""
+		return r.ID != 0 && r.Tokens >= 0 && r.Money >= 0 && r.Model != ""
 	}
-	return record{}, false
+	return false
 }
 
 func (r *record) amount() amount { return amount{r.Tokens, r.Money} }
