@@ -52,7 +52,7 @@ func TestReserve_D050_ExactlyOneOf200(t *testing.T) {
 }
 
 const (
-	raceLimit     = 100_000
+	raceLimit     = 1_000_000
 	raceProcesses = 8
 	raceCalls     = 25 // at once, in each process
 )
@@ -64,12 +64,27 @@ func TestReserve_D050_ManyProcessesNeverPass(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var list []*exec.Cmd
+	var gate []*os.File // closed all at once, when every process is ready
 	for range raceProcesses {
 		cmd := start(t, "race", dir)
-		if err := cmd.Start(); err != nil {
+		in, to, err := os.Pipe()
+		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, cmd)
+		cmd.Stdin = in
+		ready, err := cmd.StdoutPipe()
+		if err = errors.Join(err, cmd.Start(), in.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ready.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		list, gate = append(list, cmd), append(gate, to)
+	}
+	for _, to := range gate {
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, cmd := range list {
 		if err := cmd.Wait(); err != nil {
@@ -90,6 +105,10 @@ func raceChild(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stdout.WriteString("r"); err != nil {
+		return err
+	}
+	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is the start
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
 	for range raceCalls {

@@ -48,7 +48,7 @@ func TestDocument_HoldsEachKindToItsSpec(t *testing.T) {
 		"name: x\ntable: [a]":              "f:2:8: table: a list is not a mapping of names",
 		"name: x\ntable: {a: one, a: two}": "there twice in table",
 		"name: x\nentry: {a: y, b: z}":     "f:2:8: entry has to have exactly one of a, b",
-		"name: x\nnmae: y":                 `f:2:1: unknown key "nmae" in the file; did you mean "name"?`,
+		"name: x\nnaem: y":                 `f:2:1: unknown key "naem" in the file; did you mean "name"?`,
 		"name: x\nname: y":                 "there twice in the file",
 		"name:":                            "name has no value",
 		"name: &a x":                       "anchors and aliases are not read",
