@@ -40,7 +40,7 @@ type runCommand struct {
 	ReadOnly bool     `help:"Mount the workspace read-only." group:"Workspace"`
 	Workdir  text     `placeholder:"DIR" help:"Start here: a folder of the current one, or another folder to be the workspace instead." group:"Workspace"`
 	Name     text     `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
-	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. Repeatable." group:"Workspace"`
+	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. With --model an agent by name comes with its settings, for a command that starts it. Repeatable." group:"Workspace"`
 
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`

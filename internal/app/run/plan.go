@@ -2,10 +2,7 @@ package run
 
 import (
 	"fmt"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,12 +98,12 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
+	p.model = model
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark, p.secrets, p.vault = sources, holds, mark, lent.secrets, lent.vault
-	p.model = model
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(lent.secrets, pol), lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
@@ -138,23 +135,6 @@ func (p *plan) asks() []string {
 	return []string{fmt.Sprintf("asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox %s", p.name)}
 }
 
-// findPreset looks whether the command names an agent. A file of that name in
-// the workspace is reached by a path (./claude), as everywhere.
-func findPreset(h Host, r *Request, workspace string, env []string, model *modelPlan) (harness.Preset, error) {
-	if !r.Preset || !harness.Known(r.Command[0]) {
-		return harness.Preset{}, nil
-	}
-	passed := map[string]string{}
-	for _, pair := range env {
-		name, value, _ := strings.Cut(pair, "=")
-		passed[name] = value
-	}
-	return harness.Find(r.Command[0], harness.Host{
-		Arch: runtime.GOARCH, Home: h.Home, Path: filepath.SplitList(h.Env.Get("PATH")),
-		Workspace: workspace, Env: passed, Files: harness.OS{}, Model: model.harness(),
-	})
-}
-
 // system lays out the root file system.
 func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harness.Preset) (rootfs.Plan, error) {
 	id := gitdata.ReadIdentity(h.Home, h.Env.Get("XDG_CONFIG_HOME"))
@@ -169,32 +149,10 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 		host.Root = p.root.DER()
 	}
 	var err error
-	if host.Tools, err = tools(h, r, ws.Path, preset); err != nil {
+	if host.Tools, err = tools(h, r, ws.Path, preset, r.agentTools(p.model)); err != nil {
 		return rootfs.Plan{}, err
 	}
 	return rootfs.FromHost(host)
-}
-
-// tools finds what the command and each --tool need of the caller's own
-// programs.
-func tools(h Host, r *Request, ws string, preset harness.Preset) ([]rootfs.Tool, error) {
-	finder := rootfs.Resolver{Home: h.Home, Cwd: h.Dir, Workspace: ws, Env: h.Env.Get}
-	var out []rootfs.Tool
-	if preset.Name == "" {
-		found, err := finder.Command(r.Command[0])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	for _, name := range r.Tools {
-		found, err := finder.Named(name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
 }
 
 // fill puts the parts together.
