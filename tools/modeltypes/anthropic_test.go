@@ -2,6 +2,7 @@ package modeltypes_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,14 +16,14 @@ import (
 
 const anthropicModule = "github.com/anthropics/anthropic-sdk-go/v2"
 
-// constantsOf are those of a module's own package.
-func constantsOf(t *testing.T, module string) modeltypes.Constants {
+// constantsOf are those of a package of a module, by its folder in there.
+func constantsOf(t *testing.T, module, dir string) modeltypes.Constants {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants, err := modeltypes.ReadConstants(strings.TrimSpace(string(out)))
+	constants, err := modeltypes.ReadConstants(filepath.Join(strings.TrimSpace(string(out)), dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestAnthropic_EverythingIsClassified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants := constantsOf(t, anthropicModule)
+	constants := constantsOf(t, anthropicModule, "")
 	for typ, types := range map[string][]reflect.Type{
 		"request": {reflect.TypeFor[sdk.MessageNewParams](), reflect.TypeFor[sdk.BetaMessageNewParams]()},
 		"count":   {reflect.TypeFor[sdk.MessageCountTokensParams](), reflect.TypeFor[sdk.BetaMessageCountTokensParams]()},
@@ -61,7 +62,7 @@ func TestAnthropic_EveryBetaIsClassified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	betas := constantsOf(t, anthropicModule)["AnthropicBeta"]
+	betas := constantsOf(t, anthropicModule, "")["AnthropicBeta"]
 	if len(betas) < 50 {
 		t.Fatalf("the SDK names %d betas: they are no longer found", len(betas))
 	}
@@ -83,7 +84,7 @@ func TestAnthropic_TheCheckCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := strings.Join(modeltypes.Unclassified(reflect.TypeFor[sdk.MessageNewParams](), list.Type("request"), constantsOf(t, anthropicModule)), "\n")
+	found := strings.Join(modeltypes.Unclassified(reflect.TypeFor[sdk.MessageNewParams](), list.Type("request"), constantsOf(t, anthropicModule, "")), "\n")
 	for _, want := range []string{
 		`tools: the member`,
 		`messages[].role: the value "assistant"`,

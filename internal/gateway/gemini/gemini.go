@@ -35,9 +35,9 @@ func New() (*Dialect, error) {
 	return &Dialect{list: list}, nil
 }
 
-// Shape is the list of what is known of the dialect, for tests that hold it to
-// the provider's SDK.
-func (d *Dialect) Shape() *shape.Shape { return d.list }
+// List is the list that requests are judged by, for tests that hold it to the
+// types of the provider's own SDK.
+func List() (*shape.Shape, error) { return compiled() }
 
 // base64 is a check for bytes that stand in the request. Both alphabets are in
 // use.

@@ -96,13 +96,13 @@ func salt() []byte {
 	return b
 }
 
-// Shape is the list of what is known of a dialect, for tests that hold it to a
-// provider's SDK.
-func (r *Responses) Shape() *shape.Shape { return r.list }
+// ResponsesList is the list that requests of Responses are judged by, for tests
+// that hold it to the types of the provider's own SDK.
+func ResponsesList() (*shape.Shape, error) { return responsesList() }
 
-// Shape is the list of what is known of a dialect, for tests that hold it to a
-// provider's SDK.
-func (c *Chat) Shape() *shape.Shape { return c.list }
+// ChatList is the list that requests of Chat Completions are judged by, for
+// tests that hold it to the types of the provider's own SDK.
+func ChatList() (*shape.Shape, error) { return chatList() }
 
 // begin parses a request and judges it as the named type.
 func begin(list *shape.Shape, typ string, body []byte, state any) (*gateway.Call, error) {
