@@ -170,15 +170,29 @@ func TestReserve_D053_OddNumbers(t *testing.T) {
 	if _, ok := isSpent(denied(t, l, day(1000, math.MaxInt64, 1))); !ok {
 		t.Error("a huge input is granted")
 	}
-	// Two huge amounts in money do not wrap either.
-	price := &pricing.Price{Rates: pricing.Rates{Input: math.MaxInt64, Output: math.MaxInt64}}
-	for range 3 {
-		reserve(t, l, budget.Ask{Model: "x", Input: 1 << 40, Output: 1 << 40, Price: price})
-	}
-	a := budget.Ask{Model: "x", Limits: budget.Limits{Day: budget.Limit{Money: math.MaxInt64}}, Output: 1, Price: &pricing.Price{}}
-	if _, ok := isSpent(denied(t, l, a)); !ok {
-		t.Error("the sum of huge reservations wrapped")
-	}
+}
+
+// TestReserve_D053_HugeReservationsDoNotWrap adds up what no number holds.
+func TestReserve_D053_HugeReservationsDoNotWrap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { // nobody gives back what is held: it is waited for
+		l, err := open(t.Context(), dir, "t", time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		a := budget.Ask{Model: "x", Limits: budget.Limits{Day: budget.Limit{Money: math.MaxInt64}}, Output: 1, Price: &pricing.Price{}}
+		reserve(t, l, a) // the twin: before
+		price := &pricing.Price{Rates: pricing.Rates{Input: math.MaxInt64, Output: math.MaxInt64}}
+		for range 3 {
+			reserve(t, l, budget.Ask{Model: "x", Input: 1 << 40, Output: 1 << 40, Price: price})
+		}
+		a.Price = &pricing.Price{Rates: pricing.Rates{Output: 1}}
+		if _, ok := isSpent(denied(t, l, a)); !ok {
+			t.Error("the sum of huge reservations wrapped")
+		}
+	})
 }
 
 func TestSettle_IsBookedOnceAndMayBeMore(t *testing.T) {
