@@ -61,11 +61,10 @@ func (d *Dialect) Fail(f gateway.Failure) (int, http.Header, []byte) {
 	return f.Status, http.Header{"Content-Type": {"application/json; charset=UTF-8"}}, render(f)
 }
 
-// FailStream ends a stream with an error in the place of a chunk, which is what
-// the official clients look for.
-func (d *Dialect) FailStream(f gateway.Failure) []byte {
-	return append(append([]byte("data: "), render(f)...), "\n\n"...)
-}
+// FailStream ends a stream with an error that stands bare between the events.
+// That is where Google's clients look for one; in an event, the one for
+// JavaScript takes it for an answer without content and goes on.
+func (d *Dialect) FailStream(f gateway.Failure) []byte { return append(render(f), "\n\n"...) }
 
 // Models renders the list of models.
 func (d *Dialect) Models(pin gateway.Pin) []byte {

@@ -349,8 +349,8 @@ func TestFail(t *testing.T) {
 		}
 	}
 	got := string(d.FailStream(gateway.Failure{Status: 402, Code: "budget_spent", Message: "x\n\ndata: y"}))
-	if !strings.HasPrefix(got, `data: {"error":{`) || !strings.HasSuffix(got, "}\n\n") || strings.Count(got, "\n\n") != 1 {
-		t.Errorf("%q is not one event", got)
+	if !strings.HasPrefix(got, `{"error":{`) || !strings.HasSuffix(got, "}\n\n") || strings.Count(got, "\n\n") != 1 {
+		t.Errorf("%q is not one line", got)
 	}
 }
 

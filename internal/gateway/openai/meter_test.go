@@ -95,6 +95,10 @@ func TestResponses_Meter(t *testing.T) {
 			want: gateway.Result{Output: 8, Served: "gpt-served"},
 		},
 		{
+			name: "D052 cut, without deltas", events: []string{created, `{"type":"response.output_item.done","item":{"type":"function_call","arguments":"twelve bytes"}}`},
+			want: gateway.Result{Output: 9, Served: "gpt-served"},
+		},
+		{
 			name: "D053 an error in the middle", events: []string{created, delta, `{"type":"error","code":"server_error","message":"x"}`},
 			want: gateway.Result{Ended: true, Output: 4, Served: "gpt-served"},
 		},

@@ -14,6 +14,7 @@ type responsesMeter struct {
 
 	served string
 	seen   int64 // bytes of text in deltas
+	items  int64 // and in the items that were finished, which some servers send alone
 	ended  bool
 }
 
@@ -26,6 +27,7 @@ func (r *Responses) Meter(*gateway.Call) gateway.Meter {
 type responsesEvent struct {
 	Type     string          `json:"type"`
 	Delta    json.RawMessage `json:"delta"`
+	Item     json.RawMessage `json:"item"`
 	Response *response       `json:"response"`
 }
 
@@ -54,6 +56,8 @@ func (m *responsesMeter) Event(name string, data []byte) bool {
 		m.response(e.Response)
 	}
 	switch e.Type {
+	case "response.output_item.done":
+		m.items += tally.Text(e.Item)
 	case "response.completed", "response.incomplete", "response.failed", "error":
 		m.ended = true
 	}
@@ -78,9 +82,7 @@ func (m *responsesMeter) Whole(body []byte) []byte {
 	}
 	m.response(&r)
 	m.ended = true
-	if m.seen == 0 {
-		m.seen = tally.Text(r.Output)
-	}
+	m.items = tally.Text(r.Output)
 	return body
 }
 
@@ -90,7 +92,7 @@ func (m *responsesMeter) Result() gateway.Result {
 		Usage:  m.got,
 		Known:  m.known && m.ended,
 		Ended:  m.ended,
-		Output: tally.Tokens(m.seen),
+		Output: tally.Tokens(max(m.seen, m.items)),
 		Served: m.served,
 		Odd:    m.Odd(),
 	}

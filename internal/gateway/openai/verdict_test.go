@@ -163,6 +163,7 @@ func TestChat_Read(t *testing.T) {
 		{name: "D053 the usage is asked for", body: talk(`"stream":true,"stream_options":{"include_usage":false}`), sent: []string{`"include_usage":true`}},
 		{name: "D053 the usage is asked for though nothing was said", body: talk(`"stream":true`), sent: []string{`"stream_options":{"include_usage":true}`}},
 		{name: "usage all the time", body: talk(`"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`), removed: []string{"stream_options.continuous_usage_stats"}, sent: []string{`"stream_options":{"include_usage":true}`}},
+		{name: "D041 a longer life in the cache", body: talk(`"prompt_cache_options":{"mode":"explicit","ttl":"12h"},"tools":[{"type":"function","function":{"name":"f"},"cache_control":{"type":"ephemeral","ttl":"1h"}}]`), removed: []string{"prompt_cache_options.ttl: 12h", "tools[0].cache_control.ttl: 1h"}, sent: []string{`"prompt_cache_options":{"mode":"explicit"}`, `"cache_control":{"type":"ephemeral"}`}},
 		{name: "D042 roles", body: tell(`{"role":"root","content":"x"}`), refused: "value_not_allowed"},
 		{name: "D042 no role", body: tell(`{"content":"x"}`), refused: "missing_field"},
 
