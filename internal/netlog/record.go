@@ -49,12 +49,42 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 	case e.Type == bailey.EventSecretUse:
 		r.Verdict, r.Rule, r.Reason, r.Secret, r.Status = bailey.Allow.String(), "secret "+e.Name, policy.ReasonSecretUsed, e.Secret, e.Status
 		return r, true
+	case e.Type == bailey.EventModelCall, e.Type == bailey.EventModelRefused:
+		return ofModel(r, e), true
 	case e.Type == bailey.EventNetDecision, e.Type == bailey.EventNetOpen:
 		return r, true
 	case e.Type == bailey.EventWarning && e.Reason == policy.ReasonNotRecorded:
 		return Record{Time: r.Time, Sandbox: name, ID: id, Reason: policy.ReasonNotRecorded, Message: e.Message}, true
 	}
 	return Record{}, false
+}
+
+// ofModel is the record of a model call: the model is its name, and what it used
+// its message.
+func ofModel(r Record, e bailey.Event) Record {
+	r.Proto, r.Name, r.Status, r.Verdict = "model", e.Model, e.Status, bailey.Allow.String()
+	if e.Type == bailey.EventModelRefused {
+		r.Verdict = bailey.Deny.String()
+		return r
+	}
+	if r.Reason == "" {
+		r.Reason = "model-call"
+	}
+	var parts []string
+	if u := e.Use; u != nil {
+		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.Input+u.CacheRead+u.CacheWrite, u.Output))
+		if u.CostUSD != "" {
+			parts = append(parts, u.CostUSD+" USD")
+		}
+	}
+	if len(e.Removed) > 0 {
+		parts = append(parts, "taken out: "+strings.Join(e.Removed, ", "))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	r.Message = strings.Join(parts, "; ")
+	return r
 }
 
 // class is a kind of record. Each has files of its own, so that no flood of

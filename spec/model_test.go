@@ -1,0 +1,629 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/testkit/provider"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+const hello = `{"model":"any","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`
+
+// answered are turns enough for every question of a test.
+var answered = provider.Say("done")
+
+// TestMGW01_OneWireOneToken (D074): the token is good in its own sandbox while
+// that runs, and worth nothing in another, on the host, or changed.
+func TestMGW01_OneWireOneToken(t *testing.T) {
+	t.Attr("claim", "MGW-01")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, answered)
+		box := y.Start(t, "run", "--json", "--name", "other", "--model", "small", "--", "sh", "-c", `echo "token $ANTHROPIC_AUTH_TOKEN."; cat`)
+		box.Await(t, "token ")
+		out, _ := box.Output()
+		_, foreign, _ := strings.Cut(out, "token ")
+		foreign, _, _ = strings.Cut(foreign, ".")
+		with := func(name string, fields ...string) modelTry {
+			return modelTry{Name: name, Line: "POST /v1/messages", Fields: append(fields, "Content-Type: application/json"), Body: hello}
+		}
+		list := []modelTry{
+			with("twin", "x-api-key: @TOKEN@"), with("twin, bearer", "Authorization: Bearer @TOKEN@"),
+			with("none"), with("changed", "x-api-key: @TOKEN@0"), with("cut", "x-api-key: "+foreign[:20]),
+			with("another sandbox's", "x-api-key: "+foreign), with("both", "x-api-key: @TOKEN@", "x-api-key: "+foreign),
+			with("the provider's key", "x-api-key: "+w.key),
+			{Name: "another path", Line: "GET /"},
+		}
+		got, _ := w.run(t, list)
+		for _, c := range list {
+			want := 401
+			if strings.HasPrefix(c.Name, "twin") {
+				want = 200
+			}
+			if got[c.Name].Status != want {
+				t.Errorf("%s: %d %s", c.Name, got[c.Name].Status, got[c.Name].Body)
+			}
+		}
+		if n := len(w.srv.Requests()); n != 2 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+		// On the host nothing listens, and to no process inside does the wire belong.
+		if c, err := net.DialTimeout("tcp4", "127.0.0.1:4749", time.Second); err == nil {
+			_ = c.Close()
+			t.Error("the host listens where the sandbox does")
+		}
+		inside := y.Run(t, "exec", "other", "--", "sh", "-c", `ls /proc/self/fd; (cat /proc/1/fd/4) 2>&1; (ls -l /proc/1/fd) 2>&1`)
+		if strings.Contains(inside.Stdout, "socket") || !strings.Contains(inside.Stdout, "denied") {
+			t.Errorf("the first process's descriptors: %s", inside.Stdout)
+		}
+		y.Run(t, "stop", "other")
+		box.Wait(t, time.Minute)
+		again, r := w.run(t, []modelTry{with("of a run that is over", "x-api-key: "+foreign), with("twin", "x-api-key: @TOKEN@")})
+		if again["of a run that is over"].Status != 401 || again["twin"].Status != 200 {
+			t.Errorf("%v", again)
+		}
+		if strings.Contains(r.Stderr, "bly-") {
+			t.Errorf("the token is printed: %s", r.Stderr)
+		}
+	})
+}
+
+// TestMGW02_ExactEndpoints (D009, D010, D012, D013, D032, D033, D034): what is not listed, letter by
+// letter, is answered by the gateway alone.
+func TestMGW02_ExactEndpoints(t *testing.T) {
+	t.Attr("claim", "MGW-02")
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	list := []modelTry{talk("anthropic", "twin", hello), talk("anthropic", "twin, beta", hello)}
+	list[1].Line += "?beta=true"
+	for _, line := range []string{
+		"POST /v1/files", "POST /v1/messages/batches", "GET /v1/messages/batches", "POST /v1/skills", "POST /v1/sessions", "GET /v1/tunnels/x/reveal_token",
+		"POST /v1/complete", "POST /v1/organizations/x", "POST /v1/vaults", "POST /v1/responses", "POST /v1/chat/completions", "POST /v1/embeddings",
+		"POST //v1/messages", "POST /v1//messages", "POST /v1/./messages", "POST /v1/messages/../files", "POST /v1/%6dessages", "POST /v1%2fmessages",
+		"POST /v1/messages/", "POST /V1/messages", "POST /v1/messages;x=1", "POST /v1/messages%00", "POST /v1/messages%3fbeta=true", "POST /v1/messages%23", `POST /v1\messages`,
+		"POST http://evil.test/v1/messages", "POST https://api.anthropic.com/v1/messages", "POST /v1/messages?beta=true&beta=false", "POST /v1/messages?model=dear", "POST /v1/messages?key=AIza",
+		"POST /v1/messages?api_base=http://evil.test", "POST /v1/messages?", "POST /v1/messages?beta=TRUE", "GET /v1/messages", "PUT /v1/messages", "PATCH /v1/messages", "CONNECT evil.test:443", "OPTIONS *", "TRACE /v1/messages",
+	} {
+		list = append(list, modelTry{Name: line, Line: line, Fields: []string{tokenField("anthropic"), "Content-Type: application/json"}, Body: hello})
+	}
+	got, r := w.run(t, list)
+	for _, c := range list {
+		g := got[c.Name]
+		if strings.HasPrefix(c.Name, "twin") {
+			if g.Status != 200 {
+				t.Errorf("%s: %d %s", c.Name, g.Status, g.Body)
+			}
+			continue
+		}
+		if g.Status != 404 && g.Status != 400 || g.Header.Get("Location") != "" {
+			t.Errorf("%s: %d %s %s", c.Name, g.Status, g.Error, g.Body)
+		}
+	}
+	if n := len(w.srv.Requests()); n != 2 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	if !strings.Contains(r.Stderr, "endpoint not served") {
+		t.Errorf("the footer does not say it: %s", r.Stderr)
+	}
+}
+
+// TestMGW03_TheModelIsTheTasks (D040, D041): whatever a request names, one
+// model is asked, and what would change it or its price is not sent.
+func TestMGW03_TheModelIsTheTasks(t *testing.T) {
+	t.Attr("claim", "MGW-03")
+	t.Parallel()
+	for dialect, body := range map[string]string{
+		"anthropic":        `{"model":%q,"max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`,
+		"openai-responses": `{"model":%q,"input":"hello"}`,
+		"openai-chat":      `{"model":%q,"messages":[{"role":"user","content":"hello"}]}`,
+		"gemini":           `{"contents":[{"role":"user","parts":[{"text":"hello"}]}]}`,
+	} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			w := newModelWorld(t, yard.Unprivileged(t), dialect, nil, answered)
+			var list []modelTry
+			for _, name := range []string{"real-1", "small", "claude-opus-latest", "REAL-1", "real-1 ", "other/real-1", "../../evil", "real‑1", "openai/https://evil.test", ""} {
+				c := talk(dialect, name, strings.ReplaceAll(body, "%q", jsonString(name)))
+				if dialect == "gemini" {
+					if strings.ContainsAny(name, "/ ‑") || name == "" {
+						continue // no target: it is another endpoint
+					}
+					c.Line = "POST /v1beta/models/" + name + ":generateContent"
+				}
+				list = append(list, c)
+			}
+			got, _ := w.run(t, list)
+			for _, c := range list {
+				if got[c.Name].Status != 200 {
+					t.Errorf("%q: %d %s", c.Name, got[c.Name].Status, got[c.Name].Body)
+				}
+			}
+			for _, r := range w.srv.Requests() {
+				if r.Model != "real-1" || strings.Contains(string(r.Body), "evil") {
+					t.Errorf("sent %s %s", r.Path, r.Body)
+				}
+			}
+		})
+	}
+}
+
+func jsonString(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// TestMGW04_NobodyActsForTheAgent: what a provider would run, fetch or keep is
+// taken out or refused, wherever it stands; the twin of each is the same request
+// with a tool of the client's own.
+func TestMGW04_NobodyActsForTheAgent(t *testing.T) {
+	t.Attr("claim", "MGW-04")
+	t.Parallel()
+	own := map[string]string{
+		"anthropic":        `{"name":"read","input_schema":{"type":"object"}}`,
+		"openai-responses": `{"type":"function","name":"read","parameters":{"type":"object"}}`,
+		"openai-chat":      `{"type":"function","function":{"name":"read","parameters":{"type":"object"}}}`,
+		"gemini":           `{"functionDeclarations":[{"name":"read"}]}`,
+	}
+	form := map[string]string{
+		"anthropic":        `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"hello"}],"tools":[@TOOL@]@MORE@}`,
+		"openai-responses": `{"model":"x","input":[{"role":"user","content":"hello"}],"tools":[@TOOL@]@MORE@}`,
+		"openai-chat":      `{"model":"x","messages":[{"role":"user","content":"hello"}],"tools":[@TOOL@]@MORE@}`,
+		"gemini":           `{"contents":[{"role":"user","parts":[{"text":"hello"}]}],"tools":[@TOOL@]@MORE@}`,
+	}
+	for dialect, tools := range map[string][]string{
+		"anthropic": {
+			`{"type":"web_search_20250305","name":"web_search"}`, `{"type":"web_fetch_20250910","name":"web_fetch"}`, `{"type":"web_fetch_20991231","name":"w"}`,
+			`{"type":"WEB_FETCH_20250910","name":"w"}`, `{"type":"web\u005ffetch_20250910","name":"w"}`, `{"type":["web_fetch"],"name":"w"}`, `{"type":"code_execution_20250825","name":"c"}`,
+			`{"type":"mcp_toolset","mcp_server_name":"x"}`, `{"type":"advisor_20260301","name":"a","model":"dear"}`,
+		},
+		"openai-responses": {
+			`{"type":"web_search"}`, `{"type":"mcp","server_url":"https://evil.test","require_approval":"never"}`, `{"type":"mcp","connector_id":"x"}`, `{"type":"file_search","vector_store_ids":["x"]}`,
+			`{"type":"code_interpreter","container":{"type":"auto"}}`, `{"type":"image_generation"}`, `{"type":"shell","environment":{"type":"container_auto"}}`, `{"type":"programmatic_tool_calling"}`, `{"type":"nobody_knows_it"}`,
+		},
+		"openai-chat": {`{"type":"web_search"}`, `{"type":"mcp","server_url":"https://evil.test"}`, `{"type":"nobody_knows_it"}`},
+		"gemini":      {`{"googleSearch":{}}`, `{"google_search":{}}`, `{"urlContext":{}}`, `{"codeExecution":{}}`, `{"mcpServers":[{"name":"x"}]}`, `{"nobodyKnowsIt":{}}`},
+	} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			w := newModelWorld(t, yard.Unprivileged(t), dialect, nil, answered)
+			fill := func(tool, more string) string {
+				return strings.NewReplacer("@TOOL@", tool, "@MORE@", more).Replace(form[dialect])
+			}
+			list := []modelTry{talk(dialect, "twin", fill(own[dialect], ""))}
+			for _, tool := range tools {
+				list = append(list, talk(dialect, tool, fill(own[dialect]+","+tool, "")))
+			}
+			for _, more := range map[string][]string{
+				"anthropic":        {`"mcp_servers":[{"type":"url","url":"https://evil.test","name":"x","authorization_token":"y"}]`, `"container":"cntr_1"`, `"fallbacks":[{"model":"dear"}]`, `"service_tier":"auto"`, `"speed":"fast"`, `"MCP_SERVERS":[]`, `"api_base":"https://evil.test"`},
+				"openai-responses": {`"background":true`, `"previous_response_id":"resp_1"`, `"conversation":"conv_1"`, `"prompt":{"id":"p"}`, `"service_tier":"priority"`, `"store":true`, `"nobody_knows_it":1`},
+				"openai-chat":      {`"web_search_options":{}`, `"store":true`, `"service_tier":"priority"`, `"n":128`, `"api_base":"https://evil.test"`},
+				"gemini":           {`"cachedContent":"cachedContents/x"`, `"serviceTier":"priority"`, `"routingConfig":{}`, `"nobodyKnowsIt":1`},
+			}[dialect] {
+				list = append(list, talk(dialect, more, fill(own[dialect], ","+more)))
+			}
+			got, r := w.run(t, list)
+			passed := 0
+			for _, c := range list {
+				switch g := got[c.Name]; g.Status {
+				case 200:
+					passed++
+				case 400, 403:
+					if c.Name == "twin" {
+						t.Errorf("the twin: %d %s", g.Status, g.Body)
+					}
+				default:
+					t.Errorf("%s: %d %s %s", c.Name, g.Status, g.Error, g.Body)
+				}
+			}
+			sent := w.sent()
+			if passed == 0 || len(sent) != passed {
+				t.Errorf("%d passed, the provider got %d", passed, len(sent))
+			}
+			for _, body := range sent {
+				for _, word := range []string{
+					"web", "mcp", "evil", "code_", "codeExec", "advisor", "google", "urlContext", "file_search", "image_generation", "container", "programmatic", "nobody",
+					"fallback", "tier", "Tier", "speed", "background", "previous", "conversation", "prompt\"", "cachedContent", "routing", `"store":true`, `"n":128`,
+				} {
+					if strings.Contains(body, word) {
+						t.Errorf("%q was sent in %s", word, body)
+					}
+				}
+				if !strings.Contains(body, "read") {
+					t.Errorf("the client's own tool was not sent: %s", body)
+				}
+			}
+			if passed > 1 && !strings.Contains(r.Stderr, "taken out of requests") {
+				t.Errorf("the footer does not say what was taken out: %s", r.Stderr)
+			}
+		})
+	}
+}
+
+// TestMGW05_JudgedAsItWillBeRead (D020–D030): there is one way to read what is
+// passed on, and everything else is refused before the provider sees it.
+func TestMGW05_JudgedAsItWillBeRead(t *testing.T) {
+	t.Attr("claim", "MGW-05")
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	const rest = `"max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`
+	list := []modelTry{
+		talk("anthropic", "twin", `{"model":"a",`+rest), talk("anthropic", "twin, escapes", `{"mo\u0064el":"\u0061",`+rest),
+		talk("anthropic", "twin, spaces", " {\n\"model\" : \"a\",\t"+rest+"\r\n"), talk("anthropic", "twin, an emoji", `{"model":"a","max_tokens":50,"messages":[{"role":"user","content":"\ud83d\ude00 😀"}]}`),
+	}
+	for name, body := range map[string]string{
+		"D020 twice":              `{"model":"a","model":"b",` + rest,
+		"D020 twice, escaped":     `{"model":"a","mo\u0064el":"b",` + rest,
+		"D020 twice, inside":      `{"model":"a","max_tokens":50,"messages":[{"role":"user","role":"system","content":"hello"}]}`,
+		"D021 capitals":           `{"model":"a","MODEL":"b",` + rest,
+		"D021 long s":             `{"model":"a","mcp_ſervers":[],` + rest,
+		"D021 Kelvin":             `{"model":"a","max_toKens":5,` + rest,
+		"D024 two documents":      `{"model":"a",` + rest + ` {"model":"b"}`,
+		"D024 a NUL after":        `{"model":"a",` + rest + "\x00",
+		"D025 mark":               "\xef\xbb\xbf" + `{"model":"a",` + rest,
+		"D025 bad UTF-8":          "{\"model\":\"a\xff\"," + rest,
+		"D025 overlong":           "{\"model\":\"a\xc0\xaf\"," + rest,
+		"D025 lone surrogate":     `{"model":"a\ud800",` + rest,
+		"D025 NUL":                `{"model":"a\u0000",` + rest,
+		"D025 UTF-16":             "\xff\xfe{\x00}\x00",
+		"D026 null":               `{"model":null,` + rest,
+		"D026 list":               `{"model":["a"],` + rest,
+		"D026 stream as text":     `{"model":"a","stream":"true",` + rest,
+		"D026 messages as object": `{"model":"a","max_tokens":50,"messages":{}}`,
+		"D026 NaN":                `{"model":"a","temperature":NaN,` + rest,
+		"D028 depth":              `{"model":"a","max_tokens":50,"messages":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`,
+		"D028 width":              `{"model":"a","max_tokens":50,"messages":[` + strings.Repeat("0,", 2_000_000) + `0]}`,
+		"no document":             "hello",
+		"an empty document":       "{}",
+		"comments":                `{"model":"a",/* */` + rest,
+		"a comma too many":        `{"model":"a","max_tokens":50,"messages":[],}`,
+	} {
+		list = append(list, talk("anthropic", name, body))
+	}
+	for name, field := range map[string]string{
+		"D029 gzip": "Content-Encoding: gzip", "D029 zstd": "Content-Encoding: zstd", "D029 two": "Content-Encoding: identity, gzip",
+		"D030 form": "Content-Type: application/x-www-form-urlencoded", "D030 two types": "Content-Type: text/plain",
+	} {
+		c := talk("anthropic", name, `{"model":"a",`+rest)
+		if strings.HasPrefix(name, "D030 form") {
+			c.Fields = c.Fields[:1]
+		}
+		c.Fields = append(c.Fields, field)
+		list = append(list, c)
+	}
+	got, _ := w.run(t, list)
+	twins := 0
+	for _, c := range list {
+		g := got[c.Name]
+		switch {
+		case strings.HasPrefix(c.Name, "twin"):
+			twins++
+			if g.Status != 200 {
+				t.Errorf("%s: %d %s", c.Name, g.Status, g.Body)
+			}
+		case g.Status != 400 && g.Status != 415 && g.Status != 413:
+			t.Errorf("%s: %d %s %s", c.Name, g.Status, g.Error, g.Body)
+		case !json.Valid([]byte(g.Body)) || !strings.Contains(g.Body, `"message"`):
+			t.Errorf("%s: no answer of the dialect: %s", c.Name, g.Body)
+		}
+	}
+	if n := len(w.srv.Requests()); n != twins {
+		t.Errorf("the provider was asked %d times, the twins are %d", n, twins)
+	}
+}
+
+// TestMGW06_Budgets (D050, D052, D053, D058): nothing that a sandbox sends at once, breaks
+// off or asks for makes it use more than its budget and the answer that was
+// reserved.
+func TestMGW06_Budgets(t *testing.T) {
+	t.Attr("claim", "MGW-06")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		turn := provider.Say("done")
+		turn.Usage = &provider.Usage{Input: 100, Output: 400}
+		w := newModelWorld(t, y, "anthropic", []string{"max_output: 400", "price: {input: 1.0, output: 10.0, cache_read: 0.1, cache_write: 1.25}"}, turn)
+		race := talk("anthropic", "race", strings.Replace(hello, "50", "400", 1))
+		race.Count = 200
+		after := talk("anthropic", "after", hello)
+		got, r := w.run(t, []modelTry{race, after}, "--budget", "1200")
+		passed, spent := got["race"].Statuses[200], got["race"].Statuses[402]
+		// Two whole answers fit, and what is left of a third; more than one answer
+		// beyond the budget never does.
+		if used := 500 * passed; passed < 2 || passed+spent != 200 || used > 1200+500 || got["after"].Status != 402 {
+			t.Errorf("%v, then %d %s", got["race"].Statuses, got["after"].Status, got["after"].Body)
+		}
+		if n := len(w.srv.Requests()); n != passed {
+			t.Errorf("the provider was asked %d times", n)
+		}
+		if !strings.Contains(r.Stderr, "budget") || !strings.Contains(r.Stderr, "spent") {
+			t.Errorf("the person is not told: %s", r.Stderr)
+		}
+		u := usage(t, y)
+		if len(u) != 1 || u[0].Requests != int64(passed) || u[0].Input != int64(100*passed) || u[0].Output != int64(400*passed) {
+			t.Errorf("usage %+v of %d", u, passed)
+		}
+		if want := fmt.Sprintf("%.4f", float64(passed)*(100*1.0+400*10.0)/1e6); fmt.Sprintf("%.4f", u[0].Cost) != want {
+			t.Errorf("cost %v, want %s", u[0].Cost, want)
+		}
+		t.Run("limits of a request", func(t *testing.T) { limitsOfRequests(t, w) })
+		t.Run("money", func(t *testing.T) { moneyBudget(t, w) })
+	})
+}
+
+// useRow is a row of `bailey usage --json`.
+type useRow struct {
+	Key      string  `json:"key"`
+	Requests int64   `json:"requests"`
+	Input    int64   `json:"input_tokens"`
+	Output   int64   `json:"output_tokens"`
+	Cost     float64 `json:"cost_usd"`
+}
+
+func usage(t *testing.T, y *yard.Yard, flags ...string) []useRow {
+	t.Helper()
+	var rows []useRow
+	out := y.Run(t, append([]string{"usage", "--json"}, flags...)...).OK(t).Stdout
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return rows
+}
+
+// limitsOfRequests: no limit that a request names is above what is left, and one
+// that is none is refused.
+func limitsOfRequests(t *testing.T, w *modelWorld) {
+	t.Helper()
+	before := len(w.srv.Requests())
+	limit := func(name, v string) modelTry { return talk("anthropic", name, strings.Replace(hello, "50", v, 1)) }
+	list := []modelTry{limit("twin", "50"), limit("huge", "99999999"), limit("negative", "-1"), limit("a fraction", "1.5"), limit("too long", "99999999999999999999999"), limit("text", `"50"`)}
+	list = append(list, talk("anthropic", "missing", strings.Replace(hello, `"max_tokens":50,`, "", 1)))
+	got, _ := w.run(t, list, "--budget", "100k")
+	if got["twin"].Status != 200 || got["huge"].Status != 200 {
+		t.Errorf("twin %d, huge %d %s", got["twin"].Status, got["huge"].Status, got["huge"].Body)
+	}
+	for _, name := range []string{"negative", "a fraction", "text"} {
+		if got[name].Status != 400 {
+			t.Errorf("%s: %d %s", name, got[name].Status, got[name].Body)
+		}
+	}
+	for _, body := range w.sent()[before:] {
+		var b struct {
+			Max int64 `json:"max_tokens"`
+		}
+		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Max <= 0 || b.Max > 400 {
+			t.Errorf("sent %s", body)
+		}
+	}
+}
+
+// moneyBudget: a budget in money holds as well, and one that the model has no
+// price for is an error.
+func moneyBudget(t *testing.T, w *modelWorld) {
+	t.Helper()
+	list := []modelTry{talk("anthropic", "1", hello), talk("anthropic", "2", hello), talk("anthropic", "3", hello)}
+	got, _ := w.run(t, list, "--budget", "0.005usd") // an answer costs 0.0041
+	if got["1"].Status != 200 || got["3"].Status != 402 {
+		t.Errorf("%v", got)
+	}
+	w.models(t, "anthropic", "max_output: 400")
+	r := w.y.Run(t, "run", "--model", "small", "--budget", "1usd", "--", "true")
+	if r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "price") {
+		t.Errorf("without a price: %d %s", r.Code, r.Stderr)
+	}
+	w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}")
+	w.y.Run(t, "run", "--model", "small", "--budget", "1usd", "--", "true").OK(t)
+}
+
+// TestMGW07_KeyInOneProcess: the provider's key is in the memory of the gateway
+// and of no other process, in no environment, argument, file or output, and the
+// gateway can be looked into by nobody but root.
+func TestMGW07_KeyInOneProcess(t *testing.T) {
+	t.Attr("claim", "MGW-07")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, answered)
+		putCalls(t, y, []modelTry{talk("anthropic", "call", hello)})
+		box := y.Start(t, "run", "--json", "--name", "held", "--model", "small", "--", "sh", "-c", `./calls tries.json; echo ready; cat`)
+		box.Await(t, "ready")
+		if got := w.srv.Requests(); len(got) != 1 || got[0].Header.Get("X-Api-Key") != w.key {
+			t.Fatalf("the key did not arrive: %v", got)
+		}
+		holders := 0
+		pids := processesOf(y)
+		for _, pid := range pids {
+			role := readProc(t, pid, "cmdline")
+			for _, file := range []string{"environ", "cmdline"} {
+				if strings.Contains(readProc(t, pid, file), w.key) {
+					t.Errorf("the key is in %s of %q", file, role)
+				}
+			}
+			if !inMemory(t, pid, w.key) {
+				continue
+			}
+			holders++
+			if !strings.HasPrefix(role, "bailey-gateway") {
+				t.Errorf("the key is in the memory of %q", role)
+			}
+			if st := statOf(t, fmt.Sprintf("/proc/%d/mem", pid)); y.UID != 0 && st.Uid != 0 {
+				t.Errorf("%q can be looked into by its user", role)
+			}
+			if status := readProc(t, pid, "status"); y.UID == 0 && strings.Contains(status, "Uid:\t0") || !strings.Contains(status, "CapEff:\t0000000000000000") || !strings.Contains(status, "NoNewPrivs:\t1") {
+				t.Errorf("%q has rights: %s", role, status)
+			}
+		}
+		if holders != 1 || len(pids) < 5 {
+			t.Errorf("%d of %d processes hold the key", holders, len(pids))
+		}
+		inside := y.Run(t, "exec", "held", "--", "sh", "-c", `cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; env; grep -rs sk- /etc /home /tmp /run 2>/dev/null; true`)
+		if strings.Contains(inside.Stdout, w.key) || !strings.Contains(inside.Stdout, "bly-") {
+			t.Errorf("inside: %s", inside.Stdout)
+		}
+		y.Run(t, "stop", "held")
+		box.Wait(t, time.Minute)
+		out, stderr := box.Output()
+		if strings.Contains(out+stderr, w.key) {
+			t.Error("the key was printed")
+		}
+		for _, dir := range []string{y.Home, y.Dir} {
+			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return nil
+				}
+				if b, _ := os.ReadFile(path); strings.Contains(string(b), w.key) {
+					t.Errorf("the key is in %s", path)
+				}
+				return nil
+			})
+		}
+	})
+}
+
+// TestModel_KeyIsFollowed (D080): what is rotated or removed in the vault holds
+// for the next call of a sandbox that runs.
+func TestModel_KeyIsFollowed(t *testing.T) {
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, answered)
+		putCalls(t, y, []modelTry{talk("anthropic", "call", hello)})
+		box := y.Start(t, "run", "--json", "--name", "keys", "--model", "small", "--", "sh", "-c", `while :; do ./calls tries.json; sleep 0.1; done`)
+		defer func() { y.Run(t, "stop", "keys"); box.Wait(t, time.Minute) }()
+		box.Await(t, `"Status":200`)
+		next := "sk-" + newValue()
+		y.RunWith(t, stdin(next), "secret", "rotate", "provider").OK(t)
+		yard.Eventually(t, yard.Timeout, func() bool {
+			return slices.ContainsFunc(w.srv.Requests(), func(r provider.Request) bool { return r.Header.Get("X-Api-Key") == next })
+		}, func() string { return "the new key is not used" })
+		box.Await(t, `"Status":403`) // the provider refuses it, which is not the harness's to mend
+		y.Run(t, "secret", "rm", "provider").OK(t)
+		yard.Eventually(t, yard.Timeout, func() bool {
+			all := w.srv.Requests()
+			return all[len(all)-1].Header.Get("X-Api-Key") == ""
+		}, func() string { return "a key that was removed is used on" })
+	})
+}
+
+// TestModel_Record: content is kept for who asks for it, outside of the
+// workspace, and otherwise nowhere (D076).
+func TestModel_Record(t *testing.T) {
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, answered)
+		const prompt = "a-prompt-that-is-nobodys-business"
+		list := []modelTry{talk("anthropic", "call", strings.Replace(hello, "hello", prompt, 1)), talk("anthropic", "refused", `{"`+prompt+`":1}`)}
+		_, r := w.run(t, list, "--json")
+		if strings.Contains(r.Stderr, prompt+`":`) && strings.Contains(r.Stderr, "content") {
+			t.Errorf("printed: %s", r.Stderr)
+		}
+		found := func(dir string) (paths []string) {
+			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.Type().IsRegular() {
+					if b, _ := os.ReadFile(path); strings.Contains(string(b), `"content":"`+prompt) || strings.Contains(string(b), `\"content\":\"`+prompt) {
+						paths = append(paths, path)
+					}
+				}
+				return nil
+			})
+			return paths
+		}
+		if got := found(y.Home); len(got) != 0 {
+			t.Errorf("content is in %v", got)
+		}
+		dir := y.Home + "/records"
+		y.WriteHome(t, "records/.keep", "")
+		_, r = w.run(t, list, "--record", dir)
+		if got := found(dir); len(got) != 1 || !strings.Contains(r.Stderr, "recorded: ") {
+			t.Errorf("recorded in %v: %s", got, r.Stderr)
+		}
+		if r := y.Run(t, "run", "--model", "small", "--record", y.Dir, "--", "true"); r.Code != bailey.ExitBailey {
+			t.Errorf("recorded in the workspace: %s", r.Stderr)
+		}
+	})
+}
+
+// TestModel_HeaderFooterAndEvents: a person and a program are told which model
+// there is, what it may use and what it used.
+func TestModel_HeaderFooterAndEvents(t *testing.T) {
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", []string{"budget: {task: 2M, day: 20usd}", "price: {input: 3.0, output: 15.0}"}, answered)
+		call := talk("anthropic", "call", hello)
+		_, r := w.run(t, []modelTry{call})
+		for _, want := range []string{"model: small (real-1 at local, anthropic)", "2M", "20usd", "network: none", "small used 11 input and 7 output tokens in 1 call"} {
+			if !strings.Contains(r.Stderr, want) {
+				t.Errorf("no %q in:\n%s", want, r.Stderr)
+			}
+		}
+		_, r = w.run(t, []modelTry{call, {Name: "no such", Line: "GET /v1/files", Fields: []string{tokenField("anthropic")}}}, "--json")
+		seen := map[bailey.EventType]bailey.Event{}
+		for line := range strings.Lines(r.Stderr) {
+			var e bailey.Event
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			seen[e.Type] = e
+		}
+		if e := seen[bailey.EventModelCall]; e.Model != "small" || e.Status != 200 || e.Use == nil || e.Use.Input != 11 || e.Use.Output != 7 || e.Use.CostUSD == "" {
+			t.Errorf("%+v", e)
+		}
+		if e := seen[bailey.EventModelRefused]; e.Status != 404 || e.Reason != "endpoint_not_served" {
+			t.Errorf("%+v", e)
+		}
+		if e := seen[bailey.EventModelTotal]; e.Use == nil || e.Use.Requests != 1 {
+			t.Errorf("%+v", e)
+		}
+		rows := usage(t, y, "--by", "task")
+		if len(rows) != 2 {
+			t.Errorf("by task: %+v", rows)
+		}
+		if log := y.Run(t, "net", "log").OK(t).Stdout; !strings.Contains(log, "model") || !strings.Contains(log, "endpoint_not_served") {
+			t.Errorf("the log: %s", log)
+		}
+	})
+}
+
+// TestModel_BadRequests: what is wrong with a run with a model is said before
+// anything starts.
+func TestModel_BadRequests(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	y.RunWith(t, stdin("some-other-value-1234"), "secret", "set", "plain", "--host", "allow.test").OK(t)
+	host := strings.TrimPrefix(w.url, "http://")
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no such model", []string{"--model", "smal"}, "small"},
+		{"a budget without a model", []string{"--budget", "2M"}, "--model"},
+		{"a record without a model", []string{"--record", "/tmp"}, "--model"},
+		{"a budget of nothing", []string{"--model", "small", "--budget", "0"}, "budget"},
+		{"a budget in no unit", []string{"--model", "small", "--budget", "5eur"}, "5eur"},
+		{"a key beside it", []string{"--model", "small", "--env", "ANTHROPIC_API_KEY=x"}, "ANTHROPIC_API_KEY"},
+		{"the provider by a rule (D009)", []string{"--model", "small", "--allow", host}, "gateway"},
+	} {
+		r := y.Run(t, append(append([]string{"run"}, c.args...), "--", "true")...)
+		if r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, c.want) || strings.Contains(r.Stderr, "panic") {
+			t.Errorf("%s: %d %s", c.name, r.Code, r.Stderr)
+		}
+	}
+	y.Run(t, "run", "--model", "small", "--", "true").OK(t)
+	y.Run(t, "secret", "rm", "provider").OK(t)
+	if r := y.Run(t, "run", "--model", "small", "--", "true"); r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "provider") {
+		t.Errorf("without the key: %d %s", r.Code, r.Stderr)
+	}
+	y.WriteHome(t, ".config/bailey/models.yaml", "models:\n  small: {providr: local}\n")
+	if r := y.Run(t, "run", "--model", "small", "--", "true"); r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "models.yaml:2:11: ") || !strings.Contains(r.Stderr, "provider") {
+		t.Errorf("a file with a fault: %d %s", r.Code, r.Stderr)
+	}
+}

@@ -1,0 +1,124 @@
+// Command calls makes requests to the model gateway from inside a sandbox: those
+// that its argument, a JSON file, lists. It writes a Result for each, one a line.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Try is one request, sent as it is written here. "@TOKEN@" in a field is the
+// token of this sandbox.
+type Try struct {
+	Name   string
+	Line   string   // such as "POST /v1/messages"
+	Fields []string // without Host, Content-Length and Connection
+	Body   string
+	Count  int // how many at once; 0 is 1
+	HangUp int // bytes of the answer after which the connection is closed; 0: none
+}
+
+// Result is what came back.
+type Result struct {
+	Name     string
+	Status   int
+	Header   http.Header
+	Body     string
+	Error    string
+	Statuses map[int]int // of those with a Count
+}
+
+func main() {
+	text, err := os.ReadFile(os.Args[1])
+	var list []Try
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, t := range list {
+		if err := out.Encode(t.do()); err != nil {
+			os.Exit(1)
+		}
+	}
+}
+
+func (t Try) do() Result {
+	if t.Count == 0 {
+		return t.once()
+	}
+	r := Result{Name: t.Name, Statuses: map[int]int{}}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for range t.Count {
+		all.Go(func() {
+			one := t.once()
+			mu.Lock()
+			defer mu.Unlock()
+			r.Statuses[one.Status]++
+			if one.Error != "" {
+				r.Error = one.Error
+			}
+		})
+	}
+	all.Wait()
+	return r
+}
+
+func (t Try) once() Result {
+	r := Result{Name: t.Name}
+	fail := func(err error) Result {
+		r.Error = err.Error()
+		return r
+	}
+	c, err := net.Dial("tcp4", "127.0.0.1:4749")
+	if err != nil {
+		return fail(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	token := ""
+	for _, name := range []string{"ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"} {
+		token += os.Getenv(name)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n", t.Line)
+	for _, f := range t.Fields {
+		b.WriteString(strings.ReplaceAll(f, "@TOKEN@", token) + "\r\n")
+	}
+	if t.Body != "" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(t.Body))
+	}
+	b.WriteString("\r\n" + t.Body)
+	if _, err := io.WriteString(c, b.String()); err != nil {
+		return fail(err)
+	}
+	method, _, _ := strings.Cut(t.Line, " ")
+	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	if err != nil {
+		return fail(err)
+	}
+	r.Status, r.Header = res.StatusCode, res.Header
+	var body []byte
+	if t.HangUp > 0 {
+		body, err = io.ReadAll(io.LimitReader(res.Body, int64(t.HangUp)))
+	} else {
+		body, err = io.ReadAll(res.Body)
+	}
+	r.Body = string(body)
+	if err != nil {
+		return fail(err)
+	}
+	return r
+}
