@@ -68,7 +68,7 @@ type modelTry struct {
 	Name   string
 	Line   string
 	Fields []string
-	Body   string
+	Body   []byte // any bytes
 	Count  int
 	HangUp int
 }
@@ -85,7 +85,7 @@ type modelTried struct {
 
 // talk is a request to a dialect's usual endpoint, with token and type.
 func talk(dialect, name, body string) modelTry {
-	return modelTry{Name: name, Line: "POST " + target(dialect), Fields: []string{tokenField(dialect), "Content-Type: application/json"}, Body: body}
+	return modelTry{Name: name, Line: "POST " + target(dialect), Fields: []string{tokenField(dialect), "Content-Type: application/json"}, Body: []byte(body)}
 }
 
 func target(dialect string) string {

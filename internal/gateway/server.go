@@ -106,8 +106,9 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), counts: rate.NewLimiter(countRate, countBurst)}
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,
-		ErrorLog:  log.New(io.Discard, "", 0), // a stranger's words
-		Protocols: protocols(),
+		DisableGeneralOptionsHandler: true,                       // OPTIONS * is not served either
+		ErrorLog:                     log.New(io.Discard, "", 0), // a stranger's words
+		Protocols:                    protocols(),
 	}
 	return s
 }

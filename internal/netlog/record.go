@@ -1,6 +1,8 @@
 package netlog
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"

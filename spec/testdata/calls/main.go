@@ -21,7 +21,7 @@ type Try struct {
 	Name   string
 	Line   string   // such as "POST /v1/messages"
 	Fields []string // without Host, Content-Length and Connection
-	Body   string
+	Body   []byte
 	Count  int // how many at once; 0 is 1
 	HangUp int // bytes of the answer after which the connection is closed; 0: none
 }
@@ -97,10 +97,10 @@ func (t Try) once() Result {
 	for _, f := range t.Fields {
 		b.WriteString(strings.ReplaceAll(f, "@TOKEN@", token) + "\r\n")
 	}
-	if t.Body != "" {
+	if len(t.Body) > 0 {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(t.Body))
 	}
-	b.WriteString("\r\n" + t.Body)
+	b.WriteString("\r\n" + string(t.Body))
 	if _, err := io.WriteString(c, b.String()); err != nil {
 		return fail(err)
 	}
