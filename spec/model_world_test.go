@@ -3,12 +3,15 @@ package spec_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bailey-dev/bailey/internal/testkit/provider"
@@ -155,4 +158,62 @@ func (w *modelWorld) sent() []string {
 // stdin gives a command something to read.
 func stdin(text string) func(*exec.Cmd) {
 	return func(c *exec.Cmd) { c.Stdin = strings.NewReader(text) }
+}
+
+// meteredProvider answers any request of the Messages API, and says that it used
+// 100 tokens in and as many out as were allowed, 400 at most. A stream waits in
+// its middle until its client is gone, or the test ends it.
+type meteredProvider struct {
+	mu     sync.Mutex
+	bodies []string
+	end    chan struct{} // closed to let streams go on
+}
+
+func (p *meteredProvider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	var ask struct {
+		Max    int64 `json:"max_tokens"`
+		Stream bool  `json:"stream"`
+	}
+	_ = json.Unmarshal(b, &ask)
+	p.mu.Lock()
+	p.bodies = append(p.bodies, string(b))
+	p.mu.Unlock()
+	used := min(ask.Max, 400)
+	if !ask.Stream {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(rw, `{"id":"m","type":"message","role":"assistant","model":"real-1","content":[{"type":"text","text":"done"}],"stop_reason":"end_turn","usage":{"input_tokens":100,"output_tokens":%d}}`, used)
+		return
+	}
+	rw.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(rw, `event: message_start
+data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"usage":{"input_tokens":100,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"the beginning of a long answer"}}
+
+`)
+	_ = http.NewResponseController(rw).Flush()
+	select {
+	case <-p.end:
+	case <-r.Context().Done():
+		return
+	}
+	_, _ = fmt.Fprintf(rw, `event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":%d}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`, used)
+}
+
+// asked returns the bodies of all requests.
+func (p *meteredProvider) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.bodies)
 }
