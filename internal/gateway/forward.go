@@ -45,6 +45,8 @@ func (c *conversation) forward() {
 		time.AfterFunc(drainWait, func() { cancel(errGone) })
 	})
 	defer gone()
+	ended := context.AfterFunc(c.s.ending, func() { cancel(errGone) })
+	defer ended()
 	c.settle(grant, meter, c.exchange(ctx, cancel, meter))
 }
 

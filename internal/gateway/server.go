@@ -99,11 +99,15 @@ type Server struct {
 	held   *semaphore.Weighted
 	counts *rate.Limiter
 	calls  atomic.Int64
+
+	ending context.Context //nolint:containedctx // ends with the server, and with it what goes on behind the clients' backs
+	end    context.CancelFunc
 }
 
 // New makes a Server.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), counts: rate.NewLimiter(countRate, countBurst)}
+	s.ending, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // see there
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,
 		DisableGeneralOptionsHandler: true,                       // OPTIONS * is not served either
@@ -132,6 +136,7 @@ func (s *Server) Serve(l net.Listener) error {
 // Close ends all calls; what they used is booked by then.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Close()
+	s.end()
 	for s.calls.Load() > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
