@@ -507,11 +507,10 @@ func TestMGW07_KeyInOneProcess(t *testing.T) {
 		}
 		for _, dir := range []string{y.Home, y.Dir} {
 			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-				if err != nil || !d.Type().IsRegular() {
-					return nil
-				}
-				if b, _ := os.ReadFile(path); strings.Contains(string(b), w.key) {
-					t.Errorf("the key is in %s", path)
+				if err == nil && d.Type().IsRegular() {
+					if b, _ := os.ReadFile(path); strings.Contains(string(b), w.key) {
+						t.Errorf("the key is in %s", path)
+					}
 				}
 				return nil
 			})

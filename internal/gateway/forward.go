@@ -97,7 +97,7 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	}
 	c.entry.First, c.entry.Retried, c.entry.Left = c.s.cfg.Now().Sub(c.began), res.retried, limitsLeft(res.Header)
 	body := waitFor(res.Body, cancel)
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	copyFields(c.w.Header(), res.Header)
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -152,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.calls.Add(-1)
 	c := &conversation{s: s, w: w, r: r, began: s.cfg.Now()}
 	c.entry = Entry{Time: c.began, Model: s.cfg.Pin.ID}
-	c.answer()
+	c.answer() //nolint:contextcheck // it is in the request
 }
 
 // conversation is one request and its answer.
@@ -322,9 +323,7 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 
 // send answers with a whole body.
 func (c *conversation) send(status int, h http.Header, body []byte) {
-	for name, values := range h {
-		c.w.Header()[name] = values
-	}
+	maps.Copy(c.w.Header(), h)
 	c.w.WriteHeader(status)
 	c.wrote, c.entry.Status = true, status
 	c.pass(body)

@@ -76,11 +76,10 @@ func (e *events) field(line []byte) {
 func (e *events) line() ([]byte, error) {
 	e.long = e.long[:0]
 	for {
-		chunk, err := e.r.Peek(1)
-		if err != nil {
+		if _, err := e.r.Peek(1); err != nil {
 			return nil, err //nolint:wrapcheck // io.EOF is told apart
 		}
-		chunk, _ = e.r.Peek(e.r.Buffered())
+		chunk, _ := e.r.Peek(e.r.Buffered())
 		if e.cr && chunk[0] == '\n' {
 			_, _ = e.r.Discard(1)
 			e.cr = false

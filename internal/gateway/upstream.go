@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -124,7 +125,7 @@ func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, err
 			return nil, context.Cause(ctx)
 		}
 		retried = true
-		res, err = u.once(ctx, call, body)
+		res, err = u.once(ctx, call, body) //nolint:bodyclose // the caller's, as the first
 	}
 	u.circuit.note(ctx.Err() == nil && (err != nil || res.StatusCode >= http.StatusInternalServerError))
 	if err != nil {
@@ -139,9 +140,7 @@ func (u *Upstream) once(ctx context.Context, call *Call, body []byte) (*http.Res
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	for name, values := range call.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, call.Header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "bailey")

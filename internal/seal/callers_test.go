@@ -17,17 +17,21 @@ import (
 // the file, the function, and how often. Whoever adds one says in a review what
 // becomes of the bytes.
 var revealers = []string{
-	"internal/app/run/secrets.go:forProxy: 1",   // values and rules, for the pipe to the proxy
-	"internal/app/run/secrets.go:lendFrom: 1",   // a value, to make a placeholder of its shape
-	"internal/gate/secret.go:Reveal: 1",         // values, for the pipe to the proxy
-	"internal/inject/inject.go:reveal: 1",       // values, to be looked for and to be put on requests
-	"internal/models/probe.go:reveal: 1",        // a provider's key, for the one field that a test sends it in
-	"internal/vault/age.go:Recipients.parse: 1", // a passphrase, for age
-	"internal/vault/age.go:openByPassphrase: 1", // a passphrase, for age
-	"internal/vault/export.go:Vault.Export: 1",  // values, into a file that age encrypts
-	"internal/vault/keyfile.go:plainKeyFile: 1", // the key, into its own file
-	"internal/vault/rekey.go:opener.makeKey: 1", // the key, into a file that age encrypts
-	"internal/vault/value.go:Checked: 1",        // a value that was typed, to look at its form
+	"internal/app/keybearer/keybearer.go:carry: 1",    // a provider's key, for the pipe to the gateway
+	"internal/app/run/secrets.go:CheckLendable: 1",    // a value, to make a placeholder of its shape and try it
+	"internal/app/run/secrets.go:forProxy: 1",         // values and rules, for the pipe to the proxy
+	"internal/app/run/secrets.go:lendFrom: 1",         // a value, to make a placeholder of its shape
+	"internal/gate/secret.go:Reveal: 1",               // values, for the pipe to the proxy
+	"internal/gateway/upstream.go:Upstream.SetKey: 1", // a provider's key, to make a stand-in of its shape
+	"internal/gateway/upstream.go:Upstream.sign: 1",   // and for the one field that it is sent in
+	"internal/inject/inject.go:reveal: 1",             // values, to be looked for and to be put on requests
+	"internal/models/probe.go:reveal: 1",              // a provider's key, for the one field that a test sends it in
+	"internal/vault/age.go:Recipients.parse: 1",       // a passphrase, for age
+	"internal/vault/age.go:openByPassphrase: 1",       // a passphrase, for age
+	"internal/vault/export.go:Vault.Export: 1",        // values, into a file that age encrypts
+	"internal/vault/keyfile.go:plainKeyFile: 1",       // the key, into its own file
+	"internal/vault/rekey.go:opener.makeKey: 1",       // the key, into a file that age encrypts
+	"internal/vault/value.go:Checked: 1",              // a value that was typed, to look at its form
 }
 
 // TestReveal_CallersAreListed reads the whole tree: no other package, type or

@@ -184,7 +184,7 @@ func (c *Caller) Dial() (net.Conn, error) {
 
 // Relay passes bytes between a connection inside and one of the wire until
 // both directions have ended. It closes both.
-func Relay(inside net.Conn, call net.Conn) {
+func Relay(inside, call net.Conn) {
 	defer inside.Close()
 	defer call.Close()
 	answered := make(chan struct{})

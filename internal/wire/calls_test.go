@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -133,7 +134,7 @@ func TestCalls_EndsAreSeen(t *testing.T) {
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := call.Read(b); err != io.EOF {
+	if n, err := call.Read(b); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %d, %v", n, err)
 	}
 	if _, err := call.Write([]byte("answer")); err != nil { // a half is open still

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/budget"
@@ -26,13 +25,13 @@ type book struct {
 }
 
 // newBook opens the ledger with the day that the starter sends first.
-func newBook(ctx context.Context, s modelgate.Settings, days *os.File, now func() time.Time, j *journal) (*book, error) {
+func newBook(ctx context.Context, s modelgate.Settings, days *os.File, j *journal) (*book, error) {
 	first, err := receiveDay(days)
 	if err != nil {
 		return nil, err
 	}
 	l, err := budget.Open(ctx, budget.Config{
-		Task: string(s.Sandbox), Page: first, Now: now,
+		Task: string(s.Sandbox), Page: first, Now: j.now,
 		Next: func(_ context.Context, after budget.Day) (budget.Page, error) { return nextDay(days, after) },
 		Log:  func(err error) { j.say(bailey.EventWarning, "the record of usage: "+err.Error()+"; it is tried again") },
 	})

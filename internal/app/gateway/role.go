@@ -19,7 +19,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/gateway/anthropic"
 	"github.com/bailey-dev/bailey/internal/gateway/gemini"
 	"github.com/bailey-dev/bailey/internal/gateway/openai"
-
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/modelgate"
@@ -101,7 +100,7 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, settings, up, j, fds, j.now)
+	return answer(ctx, settings, up, j, fds)
 }
 
 // readSettings reads and checks the document.
@@ -170,12 +169,12 @@ func nextKey(dec *json.Decoder, up *gateway.Upstream) error {
 }
 
 // answer serves until the wire ends.
-func answer(ctx context.Context, s modelgate.Settings, up *gateway.Upstream, j *journal, fds files, now func() time.Time) error {
+func answer(ctx context.Context, s modelgate.Settings, up *gateway.Upstream, j *journal, fds files) error {
 	protocol, err := protocolOf(s.Pin.Dialect)
 	if err != nil {
 		return err
 	}
-	book, err := newBook(ctx, s, fds.days, now, j)
+	book, err := newBook(ctx, s, fds.days, j)
 	if err != nil {
 		return err
 	}
@@ -186,7 +185,7 @@ func answer(ctx context.Context, s modelgate.Settings, up *gateway.Upstream, j *
 	}
 	cfg := gateway.Config{
 		Protocol: protocol, Pin: s.Pin, Token: [sha256.Size]byte(s.Token),
-		Upstream: up, Budget: book, Log: j.call, Now: now,
+		Upstream: up, Budget: book, Log: j.call, Now: j.now,
 	}
 	if s.Record {
 		cfg.Record = (&recorder{out: fds.record}).write

@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/vault"
@@ -52,7 +53,7 @@ func carry(from io.Reader, to io.Writer) error {
 	if err := dec.Decode(&task); err != nil {
 		return fmt.Errorf("read the task: %w", err)
 	}
-	place := vault.Place{ConfigDir: task.Config, DataDir: task.Data, StateDir: task.State, Env: os.Getenv, Ask: vault.AskTerminal}
+	place := vault.Place{ConfigDir: task.Config, DataDir: task.Data, StateDir: task.State, Env: config.Environment().Get, Ask: vault.AskTerminal}
 	if task.Changed {
 		place.Ask = nil
 	}

@@ -120,11 +120,13 @@ func (v variables) all() []string { return append([]string{v.url, v.token}, v.ot
 func modelVariables(d gateway.Dialect) variables {
 	switch d {
 	case gateway.Anthropic:
-		return variables{url: "ANTHROPIC_BASE_URL", token: "ANTHROPIC_AUTH_TOKEN", others: []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}}
+		return variables{url: "ANTHROPIC_BASE_URL", token: "ANTHROPIC_AUTH_TOKEN", others: []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}} //nolint:gosec // names
 	case gateway.Gemini:
-		return variables{url: "GOOGLE_GEMINI_BASE_URL", token: "GEMINI_API_KEY", others: []string{"GOOGLE_API_KEY"}}
+		return variables{url: "GOOGLE_GEMINI_BASE_URL", token: "GEMINI_API_KEY", others: []string{"GOOGLE_API_KEY"}} //nolint:gosec // names
+	case gateway.OpenAIResponses, gateway.OpenAIChat:
+		return variables{url: "OPENAI_BASE_URL", token: "OPENAI_API_KEY", path: "/v1"} //nolint:gosec // names
 	}
-	return variables{url: "OPENAI_BASE_URL", token: "OPENAI_API_KEY", path: "/v1"}
+	return variables{}
 }
 
 // env is what the command gets.

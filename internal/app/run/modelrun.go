@@ -47,7 +47,7 @@ func (u *running) startGateway(ctx context.Context) error {
 		return err
 	}
 	u.gateway = g
-	go u.serveDays(u.ctx, g)
+	go u.serveDays(u.ctx, g) //nolint:contextcheck // until the run ends, and not its start
 	if m.Provider.Secret == "" {
 		return nil
 	}
@@ -88,9 +88,7 @@ func modelFieldsOf(e bailey.Event) bailey.Event {
 		Time: e.Time, Type: e.Type, Model: e.Model, Status: e.Status, Reason: e.Reason, Message: e.Message,
 		DurationMS: e.DurationMS, Use: e.Use,
 	}
-	for _, r := range e.Removed[:min(len(e.Removed), mostRemoved)] {
-		out.Removed = append(out.Removed, r)
-	}
+	out.Removed = e.Removed[:min(len(e.Removed), mostRemoved)]
 	return out
 }
 

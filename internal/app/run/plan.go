@@ -55,23 +55,11 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err != nil {
 		return nil, nested(h, err)
 	}
-	given, err := environment(h, r, ws)
+	in, err := entering(h, r, ws)
 	if err != nil {
 		return nil, err
 	}
-	lent, err := lend(h, r, given)
-	if err != nil {
-		return nil, err
-	}
-	model, err := planModel(h, r, ws.Path, given)
-	if err != nil {
-		return nil, err
-	}
-	env := slices.Concat(given, lent.env, model.env())
-	preset, err := findPreset(h, r, ws.Path, env, model)
-	if err != nil {
-		return nil, err
-	}
+	preset, model, env := in.preset, in.model, in.env
 	place := h.Place(ws.Path)
 	seen, mark := place.Look(), place.Mark()
 	sources, holds, err := buildPolicy(h, r, ws.Path, preset.Allow)
@@ -98,13 +86,13 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
-	p.model = model
+	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
 	}
-	p.sources, p.effective, p.mark, p.secrets, p.vault = sources, holds, mark, lent.secrets, lent.vault
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(lent.secrets, pol), lent.notes)
+	p.sources, p.effective, p.mark = sources, holds, mark
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
 		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
@@ -116,6 +104,31 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
 	}
 	return p, nil
+}
+
+// entrance is what enters a sandbox with its command.
+type entrance struct {
+	lent   lending
+	model  *modelPlan
+	preset harness.Preset
+	env    []string // what was given, lent and set for the model
+}
+
+// entering finds it.
+func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err error) {
+	given, err := environment(h, r, ws)
+	if err != nil {
+		return in, err
+	}
+	if in.lent, err = lend(h, r, given); err != nil {
+		return in, err
+	}
+	if in.model, err = planModel(h, r, ws.Path, given); err != nil {
+		return in, err
+	}
+	in.env = slices.Concat(given, in.lent.env, in.model.env())
+	in.preset, err = findPreset(h, r, ws.Path, in.env, in.model)
+	return in, err
 }
 
 // newRoot makes the root with which TLS is opened, or nil. It outlives the run,

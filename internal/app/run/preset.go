@@ -50,7 +50,7 @@ func (r *Request) agentTools(model *modelPlan) []string {
 	}
 	var names []string
 	for _, name := range r.Tools {
-		if harness.Known(name) && !(r.Preset && name == r.Command[0]) && !slices.Contains(names, name) {
+		if harness.Known(name) && (!r.Preset || name != r.Command[0]) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

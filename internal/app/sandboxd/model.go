@@ -20,7 +20,7 @@ func takeCalls() error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp4", wire.ModelAddr)
+	listener, err := net.Listen("tcp4", wire.ModelAddr) //nolint:noctx // it takes no time
 	if err != nil {
 		return err
 	}
