@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,8 +185,8 @@ func TestAgents_EndWhenTheBudgetIsSpent(t *testing.T) {
 			if took := time.Since(began); took > 2*time.Minute {
 				t.Errorf("it took %v", took)
 			}
-			if !strings.Contains(strings.ToLower(out), "budget") {
-				t.Error("nobody is told of the budget")
+			if said := strings.ToLower(without(out, "bailey: ")); !strings.Contains(said, "budget") {
+				t.Error("the agent does not say why")
 			}
 			if n := len(l.model.Requests()); n != 0 {
 				t.Errorf("the provider was asked %d times", n)
@@ -195,6 +196,12 @@ func TestAgents_EndWhenTheBudgetIsSpent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// without leaves out the lines with a prefix.
+func without(out, prefix string) string {
+	lines := strings.Split(out, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) }), "\n")
 }
 
 // workAndMore is a task by each kind of tool, and what comes when the session
