@@ -23,6 +23,8 @@ var notTried = map[string]string{
 	"bailey run --env ANTHROPIC_API_KEY claude":                                            agentsByName,
 	"bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'": agentsByName,
 
+	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
+
 	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
 
@@ -124,6 +126,8 @@ func tried(line string) string {
 	}
 	flags, _, inside := strings.Cut(script, " -- ")
 	switch {
+	case strings.Contains(script, "--model small"):
+		return "mkdir -p ~/.config/bailey; printf '" + exampleModels + "' >~/.config/bailey/models.yaml; " + strings.TrimSuffix(script, "claude") + "-- true"
 	case aboutSecret.MatchString(script):
 		return "export CI_TOKEN=example-value; echo example-value >token.txt; echo example-value | bailey secret set ci --host ci.example.com >/dev/null 2>&1; echo example-value | " + script
 	case inside:
@@ -137,6 +141,9 @@ func tried(line string) string {
 	}
 	return script
 }
+
+// exampleModels is a models.yaml with the model small, for printf.
+const exampleModels = `providers: {local: {kind: ollama}}\nmodels: {small: {provider: local, dialect: anthropic}}\n`
 
 const liveName = "live"
 

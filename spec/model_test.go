@@ -661,3 +661,20 @@ func TestModel_BadRequests(t *testing.T) {
 		t.Errorf("a file with a fault: %d %s", r.Code, r.Stderr)
 	}
 }
+
+// TestModel_CheckAsksTheProvider: the whole of a set-up is looked at, and says
+// what is wrong with it.
+func TestModel_CheckAsksTheProvider(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	y.Run(t, "models", "check").OK(t)
+	if r := y.Run(t, "models", "test", "small").OK(t); !strings.Contains(r.Stdout, "real-1") {
+		t.Errorf("%s", r.Stdout)
+	}
+	w.url = "http://127.0.0.1:1"
+	w.models(t, "anthropic")
+	if r := y.Run(t, "models", "check"); r.Code != 1 || !strings.Contains(r.Stdout+r.Stderr, "127.0.0.1:1") {
+		t.Errorf("nobody there: %d %s%s", r.Code, r.Stdout, r.Stderr)
+	}
+}
