@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func (g *grove) walk(path string, v any, put func(any)) {
 		}
 	case []any:
 		for _, plant := range g.items {
-			put(append(v[:len(v):len(v)], plant))
+			put(append(slices.Clip(v), plant))
 			g.try(path + "[]")
 			put(v)
 		}
