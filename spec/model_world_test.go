@@ -72,7 +72,9 @@ type modelTry struct {
 	Line   string
 	Fields []string
 	Body   []byte // any bytes
+	Raw    []byte
 	Count  int
+	Idle   bool
 	HangUp int
 }
 

@@ -206,6 +206,9 @@ func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader) {
 // settle books what the call used.
 func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 	r := meter.Result()
+	if grant != nil {
+		r = credible(r)
+	}
 	c.entry.Odd = r.Odd
 	if r.Served != c.s.cfg.Pin.Name {
 		c.entry.Served = printable(r.Served, 128)
@@ -227,6 +230,29 @@ func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 		grant.Abandon(c.entry.Usage)
 	}
 	c.entry.Cost = grant.Cost(c.entry.Usage)
+}
+
+// credible is a result that is not known where the provider says that a call had
+// no input, or that what it was seen to answer is nothing: some servers have the
+// counts and leave them at 0, and no call is free for that (D053).
+func credible(r Result) Result {
+	u, odd := r.Usage, ""
+	switch {
+	case !r.Known:
+		return r
+	case u.Input+u.CacheRead+u.CacheWrite+u.CacheWrite1h == 0:
+		odd = "no input was counted"
+	case u.Output == 0 && r.Output > 0:
+		odd = "no output was counted"
+	default:
+		return r
+	}
+	r.Known = false
+	if r.Odd != "" {
+		odd = r.Odd + "; " + odd
+	}
+	r.Odd = odd
+	return r
 }
 
 // estimate is what a call used whose answer broke off: what the provider said

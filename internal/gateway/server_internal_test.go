@@ -451,6 +451,8 @@ func TestServer_Streams(t *testing.T) {
 	}{
 		"whole":         {[]string{"text|hello", "usage|33", "end|"}, false, "event: text\ndata: hello\n\nevent: end\n\n", "settled 43", false, ""},
 		"without usage": {[]string{"text|hello", "end|"}, false, "event: text\ndata: hello\n\nevent: end\n\n", "abandoned 60", false, ""},
+		"no output":     {[]string{"text|hello", "usage|0", "end|"}, false, "event: text\ndata: hello\n\nevent: end\n\n", "abandoned 60", false, ""},
+		"no answer":     {[]string{"usage|0", "end|"}, false, "event: end\n\n", "settled 10", false, ""},
 		"broken off":    {[]string{"text|hello hello hello hello"}, false, "event: text\ndata: hello hello hello hello\n\nevent: failed\ndata: stream_broken\n\n", "estimated 38", false, "stream_broken"},
 		"cut":           {[]string{"text|hello hello hello hello"}, true, "event: text\ndata: hello hello hello hello\n\nevent: failed\ndata: stream_broken\n\n", "estimated 38", false, "stream_broken"},
 	} {

@@ -154,7 +154,7 @@ func (m *meter) tool(name string, n int64) {
 func (m *meter) Result() gateway.Result {
 	return gateway.Result{
 		Usage:  m.got,
-		Known:  m.known && m.final && !m.stale,
+		Known:  m.known && m.final && !m.stale && m.Sound(),
 		Ended:  m.ended,
 		Output: tally.Tokens(m.seen),
 		Served: m.served,

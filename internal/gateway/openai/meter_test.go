@@ -108,7 +108,7 @@ func TestResponses_Meter(t *testing.T) {
 		},
 		{
 			name: "D053 negative", events: []string{done("completed", `{"input_tokens":-5,"output_tokens":9}`)}, odd: "input_tokens is negative",
-			want: gateway.Result{Usage: pricing.Usage{Output: 9}, Known: true, Ended: true, Served: "gpt-served"},
+			want: gateway.Result{Usage: pricing.Usage{Output: 9}, Ended: true, Served: "gpt-served"},
 		},
 		{
 			name: "parts above the sum", events: []string{done("completed", `{"input_tokens":5,"input_tokens_details":{"cached_tokens":9},"output_tokens":1,"output_tokens_details":{"reasoning_tokens":3}}`)}, odd: "more than the sum",

@@ -101,7 +101,7 @@ func (m *chatMeter) Whole(body []byte) []byte {
 func (m *chatMeter) Result() gateway.Result {
 	return gateway.Result{
 		Usage:  m.got,
-		Known:  m.known && !m.stale && (m.final || m.done),
+		Known:  m.known && !m.stale && (m.final || m.done) && m.Sound(),
 		Ended:  m.ended,
 		Output: tally.Tokens(m.seen),
 		Served: m.served,

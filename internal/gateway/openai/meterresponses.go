@@ -90,7 +90,7 @@ func (m *responsesMeter) Whole(body []byte) []byte {
 func (m *responsesMeter) Result() gateway.Result {
 	return gateway.Result{
 		Usage:  m.got,
-		Known:  m.known && m.ended,
+		Known:  m.known && m.ended && m.Sound(),
 		Ended:  m.ended,
 		Output: tally.Tokens(max(m.seen, m.items)),
 		Served: m.served,

@@ -17,8 +17,9 @@ const Most = 1 << 40
 // Tally holds counts by name. The zero Tally is empty. It is not safe for
 // concurrent use.
 type Tally struct {
-	most map[string]int64
-	odd  []string
+	most  map[string]int64
+	odd   []string
+	wrong bool
 }
 
 // Count takes what an answer says under a name, and returns the most that it
@@ -47,21 +48,29 @@ func (t *Tally) number(name string, raw json.RawMessage) int64 {
 		f, ferr := strconv.ParseFloat(text, 64)
 		if ferr != nil || math.IsNaN(f) {
 			t.Note("%s is no number", name)
+			t.wrong = true
 			return 0
 		}
 		t.Note("%s is no whole number", name)
+		t.wrong = t.wrong || f < 0
 		n = int64(min(max(f, -1), Most)) + 1 // rounded up
 	}
 	switch {
 	case n < 0:
 		t.Note("%s is negative", name)
+		t.wrong = true
 		return 0
 	case n > Most:
 		t.Note("%s is more than any call can use", name)
+		t.wrong = true
 		return Most
 	}
 	return n
 }
+
+// Sound reports whether all that was said were counts. Where one is none, what
+// was used is not known (D053): a call whose output counts as -5 was not free.
+func (t *Tally) Sound() bool { return !t.wrong }
 
 // Has reports whether anything was said under a name.
 func (t *Tally) Has(name string) bool {

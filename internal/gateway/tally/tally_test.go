@@ -15,18 +15,19 @@ func TestTally_Count(t *testing.T) {
 		said []string
 		want int64
 		odd  string
+		bad  bool // it is no count
 	}{
-		{"once", []string{"7"}, 7, ""},
-		{"cumulative, the last is the most", []string{"1", "5", "9"}, 9, ""},
-		{"null and absent change nothing", []string{"5", "null", ""}, 5, ""},
-		{"D053 decreasing", []string{"9", "3"}, 9, "n went from 9 to 3"},
-		{"D053 negative", []string{"-4"}, 0, "n is negative"},
-		{"D053 huge", []string{"9223372036854775807"}, tally.Most, "more than any call"},
-		{"over int64", []string{"99999999999999999999"}, tally.Most, "no whole number"},
-		{"a fraction is rounded up", []string{"2.5"}, 3, "no whole number"},
-		{"a negative fraction", []string{"-2.5"}, 0, "no whole number"},
-		{"an object", []string{"{}"}, 0, "no number"},
-		{"a string", []string{`"7"`}, 0, "no number"},
+		{"once", []string{"7"}, 7, "", false},
+		{"cumulative, the last is the most", []string{"1", "5", "9"}, 9, "", false},
+		{"null and absent change nothing", []string{"5", "null", ""}, 5, "", false},
+		{"D053 decreasing", []string{"9", "3"}, 9, "n went from 9 to 3", false},
+		{"D053 negative", []string{"-4"}, 0, "n is negative", true},
+		{"D053 huge", []string{"9223372036854775807"}, tally.Most, "more than any call", true},
+		{"over int64", []string{"99999999999999999999"}, tally.Most, "no whole number", true},
+		{"a fraction is rounded up", []string{"2.5"}, 3, "no whole number", false},
+		{"a negative fraction", []string{"-2.5"}, 0, "no whole number", true},
+		{"an object", []string{"{}"}, 0, "no number", true},
+		{"a string", []string{`"7"`}, 0, "no number", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,6 +38,9 @@ func TestTally_Count(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("counted %d, want %d", got, c.want)
+			}
+			if ty.Sound() == c.bad {
+				t.Errorf("sound is %v", ty.Sound())
 			}
 			if (c.odd == "") != (ty.Odd() == "") || !strings.Contains(ty.Odd(), c.odd) {
 				t.Errorf("odd is %q, want %q in it", ty.Odd(), c.odd)

@@ -22,8 +22,10 @@ type Try struct {
 	Line   string   // such as "POST /v1/messages"
 	Fields []string // without Host, Content-Length and Connection
 	Body   []byte
-	Count  int // how many at once; 0 is 1
-	HangUp int // bytes of the answer after which the connection is closed; 0: none
+	Raw    []byte // sent in the place of all of these, with the token put in
+	Count  int    // how many, all at once if they are 500 or fewer; 0 is 1
+	Idle   bool   // Count connections say nothing, or each second a byte of Raw, until the program ends
+	HangUp int    // bytes of the answer after which the connection is closed; 0: none
 }
 
 // Result is what came back.
@@ -55,14 +57,20 @@ func main() {
 }
 
 func (t Try) do() Result {
-	if t.Count == 0 {
+	switch {
+	case t.Idle:
+		return t.hold()
+	case t.Count == 0:
 		return t.once()
 	}
 	r := Result{Name: t.Name, Statuses: map[int]int{}}
 	var all sync.WaitGroup
 	var mu sync.Mutex
+	slots := make(chan struct{}, 500)
 	for range t.Count {
+		slots <- struct{}{}
 		all.Go(func() {
+			defer func() { <-slots }()
 			one := t.once()
 			mu.Lock()
 			defer mu.Unlock()
@@ -74,6 +82,37 @@ func (t Try) do() Result {
 	}
 	all.Wait()
 	return r
+}
+
+// hold opens connections and leaves them open.
+func (t Try) hold() Result {
+	r := Result{Name: t.Name, Statuses: map[int]int{}}
+	raw := strings.ReplaceAll(string(t.Raw), "@TOKEN@", token())
+	for range max(t.Count, 1) {
+		c, err := net.Dial("tcp4", "127.0.0.1:4749")
+		if err != nil {
+			r.Error = err.Error()
+			return r
+		}
+		r.Statuses[0]++
+		go func() {
+			for i := range raw {
+				if _, err := io.WriteString(c, raw[i:i+1]); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+	}
+	return r
+}
+
+func token() string {
+	token := ""
+	for _, name := range []string{"ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"} {
+		token += os.Getenv(name)
+	}
+	return token
 }
 
 func (t Try) once() Result {
@@ -88,20 +127,20 @@ func (t Try) once() Result {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	token := ""
-	for _, name := range []string{"ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"} {
-		token += os.Getenv(name)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n", t.Line)
 	for _, f := range t.Fields {
-		b.WriteString(strings.ReplaceAll(f, "@TOKEN@", token) + "\r\n")
+		b.WriteString(strings.ReplaceAll(f, "@TOKEN@", token()) + "\r\n")
 	}
 	if len(t.Body) > 0 {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(t.Body))
 	}
 	b.WriteString("\r\n" + string(t.Body))
-	if _, err := io.WriteString(c, b.String()); err != nil {
+	text := b.String()
+	if len(t.Raw) > 0 {
+		text = strings.ReplaceAll(string(t.Raw), "@TOKEN@", token())
+	}
+	if _, err := io.WriteString(c, text); err != nil {
 		return fail(err)
 	}
 	method, _, _ := strings.Cut(t.Line, " ")
