@@ -187,7 +187,7 @@ func (c *conversation) broken(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	c.fail(Failure{http.StatusBadGateway, "stream_broken", "the provider's answer broke off: " + printable(err.Error(), 128)})
+	c.fail(Failure{http.StatusBadGateway, "stream_broken", "the provider's answer broke off: " + printable(wordless(err.Error()), 128)})
 }
 
 // whole passes on an answer that is no stream.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -180,7 +181,19 @@ func covered(loan *inject.Loan, err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("%w: %s", errTrust, text)
 	}
-	return errors.New(text) //nolint:err113 // it is told and not looked at
+	return errors.New(wordless(text)) //nolint:err113 // it is told and not looked at
+}
+
+// wordless is an error's text without what it quotes of an answer, which is
+// content and stands in no record (D076). The library puts that between quotes,
+// or behind what it calls malformed.
+func wordless(text string) string {
+	text, _, _ = strings.Cut(text, `"`)
+	if i := strings.Index(text, "malformed"); i >= 0 {
+		what, _, _ := strings.Cut(text[i:], ":")
+		text = text[:i] + what
+	}
+	return strings.TrimRight(text, " :")
 }
 
 // sign puts the key on.
