@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -67,7 +68,22 @@ type Model struct {
 
 // Pin is the model as the gateway's dialects need it.
 func (m *Model) Pin() gateway.Pin {
-	return gateway.Pin{ID: m.ID, Name: m.Name, Dialect: m.Dialect, MaxOutput: m.MaxOutput, Context: m.Context, Drop: m.Drop, Rename: m.Rename, Extra: m.Extra}
+	return gateway.Pin{ID: m.ID, Name: m.Name, Dialect: m.Dialect, MaxOutput: m.MaxOutput, Context: m.Context, Drop: m.Drop, Rename: m.renames(), Extra: m.Extra}
+}
+
+// renames are the parameters that are sent under another name. Clients of Chat
+// Completions say max_completion_tokens, which OpenAI's newer models alone want
+// and other servers may not know; all of those know max_tokens.
+func (m *Model) renames() map[string]string {
+	const now, before = "max_completion_tokens", "max_tokens"
+	_, said := m.Rename[now]
+	_, saidBefore := m.Rename[before]
+	if m.Dialect != gateway.OpenAIChat || m.Provider.Kind == OpenAI || said || saidBefore {
+		return m.Rename
+	}
+	out := map[string]string{now: before}
+	maps.Copy(out, m.Rename)
+	return out
 }
 
 // Names lists the models, in the order of the file.

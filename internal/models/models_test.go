@@ -380,3 +380,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestPin_OtherServersKnowMaxTokens: the newer name of the bound is OpenAI's
+// alone, unless the file says otherwise.
+func TestPin_OtherServersKnowMaxTokens(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, more, want string }{
+		{"ollama", "", "max_tokens"},
+		{"openai-compatible, base_url: https://models.test", "", "max_tokens"},
+		{"ollama", ", rename: {temperature: t}", "max_tokens"},
+		{"ollama", ", rename: {max_tokens: max_completion_tokens}", ""},
+		{"ollama", ", dialect: anthropic", ""},
+		{"openai", ", dialect: openai-chat", ""},
+	} {
+		text := "providers: {p: {kind: " + c.kind + "}}\nmodels: {m: {provider: p" + c.more + "}}\n"
+		config, err := models.Parse("models.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := config.Models[0].Pin().Rename["max_completion_tokens"]; got != c.want {
+			t.Errorf("%s: sent as %q, want %q", text, got, c.want)
+		}
+	}
+}

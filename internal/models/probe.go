@@ -148,7 +148,7 @@ func (m *Model) testBody() (target string, body []byte, err error) {
 	for _, name := range m.Drop {
 		delete(fields, name)
 	}
-	for from, to := range m.Rename {
+	for from, to := range m.renames() {
 		if v, there := fields[from]; there {
 			delete(fields, from)
 			fields[to] = v
