@@ -16,14 +16,17 @@ import (
 )
 
 // TestISO15_Posture compares everything that the kernel tells about each
-// process of a run with what it must be: root and not, with a network and
-// without. The twin of every field is in internal/posture, where one deviation
+// process of a run with what it must be: root and not, with a network, and
+// with a model and without a network. The twin of every field is in internal/posture, where one deviation
 // at a time is made and found.
 func TestISO15_Posture(t *testing.T) {
 	t.Attr("claim", "ISO-15")
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, net := range []bailey.NetMode{bailey.NetNone, bailey.NetAllow} {
 			t.Run(net.String(), func(t *testing.T) {
+				if net == bailey.NetNone {
+					newModelWorld(t, y, "anthropic", nil, answered)
+				}
 				r, inside, leaked := startPosture(t, y, net)
 				list, err := posture.Reader{}.Run(r.Cmd.Process.Pid)
 				if err != nil {
@@ -77,6 +80,8 @@ func startPosture(t *testing.T, y *yard.Yard, net bailey.NetMode) (r *yard.Runni
 	args := []string{"run", "--quiet", "--name", "posture-" + net.String(), "--env", "NAMED=value"}
 	if net == bailey.NetAllow {
 		args = append(args, "--allow", "example.com")
+	} else {
+		args = append(args, "--model", "small")
 	}
 	wrap := y.Wrap
 	y.Wrap = func(cmd *exec.Cmd) {
@@ -110,14 +115,16 @@ func expectedOf(t *testing.T, y *yard.Yard, list []posture.Posture, net bailey.N
 		t.Fatal(err)
 	}
 	c := posture.Config{
-		Caller: list[0], Sandbox: posture.IDs{UID: y.UID, GID: y.GID}, Proxy: posture.IDs{UID: y.UID, GID: y.GID},
+		Caller: list[0], Sandbox: posture.IDs{UID: y.UID, GID: y.GID}, Proxy: posture.IDs{UID: y.UID, GID: y.GID}, Gateway: posture.IDs{UID: y.UID, GID: y.GID},
 		Inside: posture.IDs{UID: y.UID, GID: y.GID}, Writable: []string{source}, Proxied: net != bailey.NetNone,
-		AllCaps: posture.Reader{}.AllCaps(), Names: []string{"NAMED"}, Own: []string{y.Dir}, Cwd: y.Dir,
+		Modelled: net == bailey.NetNone,
+		AllCaps:  posture.Reader{}.AllCaps(), Names: []string{"NAMED", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"}, Own: []string{y.Dir}, Cwd: y.Dir,
 	}
 	if y.UID == 0 {
 		c.Root, c.Grouped = true, true
 		n := unusedID(t, id)
 		c.Sandbox, c.Proxy = posture.IDs{UID: n, GID: n}, posture.IDs{UID: n ^ 0x800000, GID: n ^ 0x800000}
+		c.Gateway = posture.IDs{UID: n ^ 0x400000, GID: n ^ 0x400000}
 		c.Inside = posture.IDs{UID: 1000, GID: 1000}
 	}
 	return c

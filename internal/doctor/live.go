@@ -29,7 +29,7 @@ func (e Expectation) config(list []posture.Posture, inside posture.Report) (post
 	}
 	caller := posture.IDs{UID: e.UID, GID: e.GID}
 	c := posture.Config{
-		Caller: list[0], Sandbox: caller, Proxy: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
+		Caller: list[0], Sandbox: caller, Proxy: caller, Gateway: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
 		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug,
 		Cgo: posture.WithCgo(),
 	}
@@ -78,6 +78,7 @@ func (e Expectation) rootIDs(c *posture.Config, list []posture.Posture) {
 		c.Sandbox = unused(list, posture.Helper)
 	}
 	c.Proxy = posture.IDs{UID: launch.ProxyID(c.Sandbox.UID), GID: launch.ProxyID(c.Sandbox.GID)}
+	c.Gateway = posture.IDs{UID: launch.GatewayID(c.Sandbox.UID), GID: launch.GatewayID(c.Sandbox.GID)}
 }
 
 // unused returns the ids of a process if they are of the unused range, else

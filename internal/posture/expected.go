@@ -10,12 +10,14 @@ type Config struct {
 	Caller   Posture  // of the bailey that holds the sandbox: what it had, its children may inherit
 	Sandbox  IDs      // host ids of the sandbox's processes
 	Proxy    IDs      // host ids of the proxy
+	Gateway  IDs      // host ids of the model gateway
 	Root     bool     // the caller is root
 	Grouped  bool     // a cgroup holds the sandbox
 	Writable []string // what the sandbox may write, as Reader.Source names it
 	AllCaps  uint64   // every capability of this kernel, as Reader.AllCaps has it
 	Debug    bool     // gVisor's logs are kept
 	Proxied  bool     // there is a network, and so a proxy
+	Modelled bool     // there is a model, and so a gateway
 	Inside   IDs      // ids inside
 	Cwd      string   // where the command runs
 	Names    []string // of the variables that the command was given, beside Generated
@@ -43,7 +45,15 @@ func Expected(role Role, c Config) Posture {
 	case Watchdog:
 		return c.watchdog()
 	case Proxy:
-		return c.proxy()
+		return c.outward(Proxy, c.Proxy)
+	case Gateway:
+		p := c.outward(Gateway, c.Gateway)
+		// The day's ledger and, where content is recorded, its file: opened by
+		// others.
+		p.FDs = append(p.FDs, "host:*.jsonl")
+		return p
+	case Key:
+		return c.key()
 	case Helper:
 		return c.helper()
 	case Runsc:
@@ -120,11 +130,20 @@ func (c Config) watchdog() Posture {
 	return p
 }
 
-func (c Config) proxy() Posture {
-	p := c.hostSide(Proxy, c.Proxy)
+// outward is a role that parses what comes from outside of the machine too.
+func (c Config) outward(role Role, id IDs) Posture {
+	p := c.hostSide(role, id)
 	if c.Root {
 		p.Groups = []int{}
 	}
+	return p
+}
+
+// key is the caller's own process once more, for the moment in which it opens
+// the vault.
+func (c Config) key() Posture {
+	p := c.cli()
+	p.Role, p.Cwd, p.Dumpable, p.CoreBytes = Key, "/", No, "0"
 	return p
 }
 
@@ -277,6 +296,9 @@ func (c Config) roles() []Role {
 	list := []Role{CLI, Watchdog, Helper, Runsc, Gofer, Sentry}
 	if c.Proxied {
 		list = append(list, Proxy)
+	}
+	if c.Modelled {
+		list = append(list, Gateway)
 	}
 	return list
 }

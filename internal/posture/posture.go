@@ -14,6 +14,8 @@ const (
 	CLI      Role = "run"
 	Watchdog Role = "watchdog"
 	Proxy    Role = "proxy"
+	Gateway  Role = "gateway" // of a run with a model
+	Key      Role = "key"     // carries that model's key, and ends
 	Helper   Role = "helper"
 	Runsc    Role = "runsc"
 	Gofer    Role = "gofer"

@@ -50,7 +50,7 @@ func (r Reader) role(pid int, parent Role) Role {
 	b, _ := os.ReadFile(r.path(pid, "cmdline"))
 	name, _, _ := strings.Cut(string(b), "\x00")
 	known := map[Role]map[string]Role{ //nolint:exhaustive // the others start nobody
-		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-helper": Helper},
+		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-helper": Helper},
 		Helper: {"runsc": Runsc, "runsc-wait": Runsc},
 		Runsc:  {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}
