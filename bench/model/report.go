@@ -1,0 +1,150 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bailey-dev/bailey/bench/figures"
+)
+
+// report is everything that one run found.
+type report struct {
+	Machine string            `json:"machine"`
+	Rounds  int               `json:"rounds"`
+	Portkey string            `json:"portkey_version"`
+	Calls   []calls           `json:"calls"`
+	Rates   []rate            `json:"rates"`
+	Streams []stream          `json:"streams"`
+	Goals   []goal            `json:"goals"`
+	Missing map[string]string `json:"missing"` // what could not be measured, and why
+}
+
+// times are in milliseconds.
+type times struct {
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Added float64 `json:"added_p50_ms"` // over the same client's way without a proxy
+}
+
+// calls are those of one contender, one after another.
+type calls struct {
+	Name  string  `json:"name"`
+	Kind  string  `json:"kind"`
+	First times   `json:"first"` // to the first bytes of the answer's body
+	Whole times   `json:"whole"` // to its end
+	Count int     `json:"count"`
+	CPU   float64 `json:"cpu_us"` // of the proxy, for each, in microseconds
+}
+
+// rate is how many calls are answered, by contender.
+type rate struct {
+	Kind      string             `json:"kind"`
+	PerSecond map[string]float64 `json:"per_second"`
+	CPU       map[string]float64 `json:"cpu_us"` // of the proxy, for each, in microseconds
+
+	OverPlain   float64 `json:"bailey_over_plain"` // medians of each round's; 0: one of them is missing
+	OverPortkey float64 `json:"bailey_over_portkey"`
+}
+
+// stream is what streams take that are open at the same time.
+type stream struct {
+	Name     string  `json:"name"`
+	Kind     string  `json:"kind"`
+	Began    int64   `json:"began"` // and were open together
+	Ended    int64   `json:"ended"` // well
+	BeforeMB float64 `json:"before_mb"`
+	AfterMB  float64 `json:"after_mb"`
+	EachKB   float64 `json:"each_kb"` // growth of the proxy's private memory
+}
+
+// goal is a number with what we want it to be at most or at least.
+type goal struct {
+	What    string  `json:"what"`
+	Is      float64 `json:"is"`
+	Goal    float64 `json:"goal"`
+	AtLeast bool    `json:"at_least"`
+}
+
+// met reports whether the number is as wanted.
+func (g goal) met() bool {
+	if g.AtLeast {
+		return g.Is >= g.Goal
+	}
+	return g.Is <= g.Goal
+}
+
+// paired is the median of one contender's values over another's of the same
+// round: what changes on the machine from round to round has no part in it.
+// It is 0 where one lacks a round.
+func paired(a, b []float64) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var ratios []float64
+	for i := range a {
+		ratios = append(ratios, a[i]/b[i])
+	}
+	return figures.Median(ratios)
+}
+
+// percentile returns the smallest value that p percent of all are not above.
+func percentile(values []float64, p int) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+// added fills in what each adds to the same call without a proxy: on the host
+// to the provider's own answer, inside to that of a listener in the sandbox.
+func added(rows []calls) []calls {
+	for i := range rows {
+		base := caseDirect
+		if strings.HasPrefix(rows[i].Name, "inside:") {
+			base = caseBeside
+		}
+		j := slices.IndexFunc(rows, func(r calls) bool { return r.Name == base && r.Kind == rows[i].Kind })
+		if j < 0 {
+			continue
+		}
+		rows[i].First.Added = rows[i].First.P50 - rows[j].First.P50
+		rows[i].Whole.Added = rows[i].Whole.P50 - rows[j].Whole.P50
+	}
+	return rows
+}
+
+// goals compares what was measured with what is wanted.
+func goals(r report) (out []goal) {
+	for _, row := range r.Calls {
+		switch {
+		case row.Name != caseInside || row.Whole.Added == 0:
+		case strings.HasSuffix(row.Kind, "whole"):
+			out = append(out, goal{"added to a call through the wire, " + row.Kind + ", p50, ms", row.Whole.Added, 0.5, false})
+		default:
+			out = append(out, goal{"added to the first event through the wire, " + row.Kind + ", p50, ms", row.First.Added, 2, false})
+		}
+	}
+	for _, row := range r.Rates {
+		if n := row.PerSecond[caseBailey]; n > 0 && row.Kind == (kind{}).String() {
+			out = append(out, goal{"calls a second, " + row.Kind, n, 2000, true})
+		}
+		if row.OverPortkey > 0 {
+			out = append(out, goal{"calls a second, " + row.Kind + ": bailey / Portkey", row.OverPortkey, 1, true})
+		}
+	}
+	for _, row := range r.Streams {
+		if row.Name == caseBailey || row.Name == caseInside {
+			out = append(out,
+				goal{"streams at once, " + row.Kind + ", " + row.Name, float64(min(row.Began, row.Ended)), 500, true},
+				goal{"memory of one, private, KB, " + row.Kind + ", " + row.Name, row.EachKB, 64, false})
+		}
+	}
+	return out
+}
+
+// tell prints the report, and returns an error when something is missing.
+func (r report) tell(out io.Writer, asJSON bool) error {
+	return figures.Tell(out, r, asJSON, r.print, r.Missing)
+}
