@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -110,7 +112,7 @@ func (w *worker) client(o order) (*client, error) {
 // request is the bytes of a call, made once.
 func request(w way, k kind) []byte {
 	body := ask(k)
-	head := "POST /v1/messages HTTP/1.1\r\nHost: model.test\r\nContent-Type: application/json\r\nAnthropic-Version: 2023-06-01\r\n" +
+	head := "POST /v1/messages HTTP/1.1\r\nHost: " + cmp.Or(w.Addr, "model.test") + "\r\nContent-Type: application/json\r\nAnthropic-Version: 2023-06-01\r\n" +
 		"X-Api-Key: " + w.Token + "\r\n" + w.Head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
 	return append([]byte(head), body...)
 }
@@ -220,7 +222,7 @@ func (w *worker) rate(o order, r *result) error {
 	}
 	all.Wait()
 	r.Calls, r.Took = n.Load(), milliseconds(time.Since(begun))
-	return errors.Join(errs...)
+	return some(errs)
 }
 
 func (w *worker) clients(o order) (out []*client, err error) {
@@ -265,7 +267,16 @@ func (w *worker) hold(o order) error {
 			_ = c.conn.Close()
 		}
 	}
-	return errors.Join(errs...)
+	return some(errs)
+}
+
+// some is the first of many errors, with how many there are.
+func some(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%d times, such as: %w", len(errs), errs[0])
 }
 
 // drain reads the streams that are held to their ends, and returns how many
@@ -285,5 +296,5 @@ func (w *worker) drain() (int64, error) {
 		})
 	}
 	all.Wait()
-	return well.Load(), errors.Join(errs...)
+	return well.Load(), some(errs)
 }

@@ -162,7 +162,7 @@ func (l *lab) turns(ctx context.Context, name string, most time.Duration, who []
 			}
 			if err := f(c, i); err != nil {
 				failed[c] = true
-				l.missing[name+", "+c.name] = err.Error()
+				l.missing[name+", "+c.name] = c.why(err)
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -170,6 +170,16 @@ func (l *lab) turns(ctx context.Context, name string, most time.Duration, who []
 		}
 	}
 	return nil
+}
+
+// why is an error, with the last that the contender's process said.
+func (c *contender) why(err error) string {
+	const most = 300
+	if c.proxy == nil {
+		return err.Error()
+	}
+	said := strings.TrimSpace(c.proxy.said.String())
+	return strings.TrimSpace(err.Error() + "; " + said[max(0, len(said)-most):])
 }
 
 // process is one started program.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -25,7 +24,7 @@ func plain(upstream string) error {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
 		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorLog:      log.New(os.Stderr, "", 0),
 	}
 	server := &http.Server{Handler: proxy, ErrorLog: proxy.ErrorLog} //nolint:gosec // the clients are this program
 	return server.Serve(ln)

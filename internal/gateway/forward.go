@@ -31,7 +31,7 @@ func (c *conversation) forward() {
 		return
 	}
 	meter := c.s.cfg.Protocol.Meter(c.call)
-	c.ask = c.call.Body.AppendTo(nil)
+	c.ask = c.call.Body.AppendTo(make([]byte, 0, c.size+spare))
 	c.call.Body = nil
 	// The call does not end with the client: what the provider has begun is paid
 	// for, and how much that was stands at the end of the answer.
@@ -107,7 +107,7 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	case kind == "text/event-stream":
 		c.stream(ctx, meter, body)
 	case kind == "application/json":
-		c.whole(ctx, meter, body)
+		c.whole(ctx, meter, body, res.ContentLength)
 	default:
 		c.fail(Failure{http.StatusBadGateway, "provider_answer_unknown", fmt.Sprintf("the provider answered with the content type %q", printable(kind, 64))})
 	}
@@ -191,8 +191,8 @@ func (c *conversation) broken(ctx context.Context, err error) {
 }
 
 // whole passes on an answer that is no stream.
-func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader) {
-	text, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, size int64) {
+	text, err := readAll(io.LimitReader(body, maxAnswer+1), size)
 	switch {
 	case err != nil:
 		c.broken(ctx, err)

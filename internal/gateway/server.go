@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 const (
 	MaxBody = 32 << 20 // bytes of a request
 
+	spare      = 512              // bytes that a request may get longer by, mostly
 	maxHeld    = 96 << 20         // bytes of requests that are being read and judged at a time
 	maxHead    = 64 << 10         // bytes of a request's line and fields
 	headWait   = 10 * time.Second // for a head, and between a connection and its first
@@ -99,6 +101,7 @@ type Server struct {
 	http   *http.Server
 	held   *semaphore.Weighted
 	counts *rate.Limiter
+	lull   lull
 	calls  atomic.Int64
 
 	ending context.Context //nolint:containedctx // ends with the server, and with it what goes on behind the clients' backs
@@ -164,6 +167,7 @@ type conversation struct {
 	began time.Time
 	entry Entry
 	call  *Call
+	size  int    // of the body that came
 	ask   []byte // what is sent
 	tape  []byte // what is passed on, where content is recorded
 	wrote bool   // the answer has begun
@@ -257,6 +261,8 @@ func (c *conversation) read() *Failure {
 		return f
 	}
 	defer done()
+	c.size = len(body)
+	c.s.lull.after(c.size)
 	call, err := c.s.cfg.Protocol.Read(c.entry.Endpoint, c.r.RequestURI, c.r.Header, body, c.s.cfg.Pin)
 	if no, ok := errors.AsType[*Refusal](err); ok {
 		return &Failure{no.Status, no.Code, no.Error()}
@@ -324,6 +330,7 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 // send answers with a whole body.
 func (c *conversation) send(status int, h http.Header, body []byte) {
 	maps.Copy(c.w.Header(), h)
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	c.w.WriteHeader(status)
 	c.wrote, c.entry.Status = true, status
 	c.pass(body)

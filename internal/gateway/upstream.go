@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -70,7 +69,7 @@ func NewUpstream(p Provider, now func() time.Time) *Upstream {
 		TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
 		DisableCompression: true, Protocols: protocols,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,
-		ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10, // each stream has both as long as it lasts
 	}
 	return u
 }
@@ -114,7 +113,9 @@ func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, err
 	if wait := u.circuit.open(); wait > 0 {
 		return nil, &openError{wait}
 	}
-	res, err := u.once(ctx, call, body)
+	sent := &parcel{b: body, size: int64(len(body))}
+	defer sent.answered()
+	res, err := u.once(ctx, call, sent)
 	retried := false
 	if wait, again := retryable(res, err); again && ctx.Err() == nil {
 		if res != nil {
@@ -126,7 +127,7 @@ func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, err
 			return nil, context.Cause(ctx)
 		}
 		retried = true
-		res, err = u.once(ctx, call, body) //nolint:bodyclose // the caller's, as the first
+		res, err = u.once(ctx, call, sent) //nolint:bodyclose // the caller's, as the first
 	}
 	u.circuit.note(ctx.Err() == nil && (err != nil || res.StatusCode >= http.StatusInternalServerError))
 	if err != nil {
@@ -136,11 +137,14 @@ func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, err
 }
 
 // once sends a call and has the key taken out of the answer.
-func (u *Upstream) once(ctx context.Context, call *Call, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.p.URL(call.Target), bytes.NewReader(body))
+func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.p.URL(call.Target), body.open())
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
+	// For a connection that turns out to be closed before anything was sent.
+	req.GetBody = func() (io.ReadCloser, error) { return body.open(), nil }
+	req.ContentLength = body.size
 	maps.Copy(req.Header, call.Header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept-Encoding", "identity")

@@ -137,8 +137,15 @@ type call struct {
 	calls *Calls
 	first [1]byte
 	rest  []byte // read already
+	taken int    // bytes since its buffer was last let go of
 	once  sync.Once
 }
+
+// mostKept is how much may have come through a stream's buffer, in bytes, before
+// the buffer is let go of when it is empty: yamux keeps it at its largest, and a
+// connection may wait for the end of an answer for minutes after a large
+// request.
+const mostKept = 8 << 10
 
 // Read reads what the sandbox sends.
 func (s *call) Read(p []byte) (int, error) {
@@ -147,7 +154,12 @@ func (s *call) Read(p []byte) (int, error) {
 		s.rest = s.rest[n:]
 		return n, nil
 	}
-	return s.Stream.Read(p)
+	n, err := s.Stream.Read(p)
+	if s.taken += n; s.taken > mostKept && n < len(p) {
+		s.Stream.Shrink() // if it is empty
+		s.taken = 0
+	}
+	return n, err
 }
 
 // Close ends the connection.

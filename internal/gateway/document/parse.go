@@ -204,7 +204,7 @@ func (p *parser) decode(literal jsontext.Value) (string, error) {
 		s = p.raw[end-len(literal)+1 : end-1]
 	} else {
 		var err error
-		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], literal); err != nil {
+		if p.scratch, err = appendUnquoted(p.scratch[:0], literal); err != nil {
 			return "", err
 		}
 		if bytes.IndexByte(p.scratch, 0) >= 0 {

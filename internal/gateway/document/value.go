@@ -2,8 +2,6 @@ package document
 
 import (
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Kind is a kind of JSON value.
@@ -195,11 +193,4 @@ func (v *Value) appendMembers(b []byte) []byte {
 		b = v.Members[i].Value.AppendTo(b)
 	}
 	return append(b, '}')
-}
-
-// appendString never fails on what Parse has accepted; elsewhere it replaces
-// invalid UTF-8, so that what is written is JSON whatever it was given.
-func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
 }

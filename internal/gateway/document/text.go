@@ -1,0 +1,80 @@
+package document
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Both functions do for the text of agents, which is files and the output of
+// programs, what jsontext does for every text, and leave it all else.
+
+// unescaped is what is escaped most often in a text, by the letter that stands
+// for it after the backslash (RFC 8259 §7).
+func unescaped(c byte) (byte, bool) {
+	switch c {
+	case '"', '\\', '/':
+		return c, true
+	case 'n':
+		return '\n', true
+	case 't':
+		return '\t', true
+	case 'r':
+		return '\r', true
+	case 'b':
+		return '\b', true
+	case 'f':
+		return '\f', true
+	}
+	return 0, false
+}
+
+// appendUnquoted appends the text of a literal, which is one that jsontext has
+// found to be valid.
+func appendUnquoted(b []byte, literal jsontext.Value) ([]byte, error) {
+	start := len(b)
+	for rest := literal[1 : len(literal)-1]; ; {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 || i+1 >= len(rest) {
+			return append(b, rest...), nil
+		}
+		c, ok := unescaped(rest[i+1])
+		if !ok { // \u, in pairs or not
+			return jsontext.AppendUnquote(b[:start], literal)
+		}
+		b = append(append(b, rest[:i]...), c)
+		rest = rest[i+2:]
+	}
+}
+
+// appendString never fails on what Parse has accepted; elsewhere it replaces
+// invalid UTF-8, so that what is written is JSON whatever it was given.
+func appendString(b []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		b, _ = jsontext.AppendQuote(b, s)
+		return b
+	}
+	b = append(b, '"')
+	from := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		b = appendEscaped(b, c)
+		from = i + 1
+	}
+	b = append(b, s[from:]...)
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, c byte) []byte {
+	const letters, hex = "\"\\\b\f\n\r\t", "0123456789abcdef"
+	if i := strings.IndexByte(letters, c); i >= 0 {
+		return append(b, '\\', `"\bfnrt`[i])
+	}
+	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+}
