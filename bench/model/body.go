@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,11 +37,13 @@ var (
 
 func both(f func(stream bool) map[string]any) (out [2][]byte) {
 	for i, stream := range []bool{false, true} {
-		b, err := json.Marshal(f(stream))
-		if err != nil {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false) // as agents' own do not
+		if err := enc.Encode(f(stream)); err != nil {
 			panic("bug: a request of the benchmark cannot be encoded: " + err.Error())
 		}
-		out[i] = b
+		out[i] = bytes.TrimSpace(b.Bytes())
 	}
 	return out
 }

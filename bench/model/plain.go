@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -26,6 +28,21 @@ func plain(upstream string) error {
 		FlushInterval: -1,
 		ErrorLog:      log.New(os.Stderr, "", 0),
 	}
-	server := &http.Server{Handler: proxy, ErrorLog: proxy.ErrorLog} //nolint:gosec // the clients are this program
+	server := &http.Server{Handler: whole(proxy), ErrorLog: proxy.ErrorLog} //nolint:gosec // the clients are this program
 	return server.Serve(ln)
+}
+
+// whole reads a request's body before anything is passed on, as the gateways do.
+// Otherwise the server closes it when an answer begins, and the transport, if it
+// has not seen its end yet, takes that for an error of the answer's connection.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
 }

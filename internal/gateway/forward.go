@@ -192,7 +192,8 @@ func (c *conversation) broken(ctx context.Context, err error) {
 
 // whole passes on an answer that is no stream.
 func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, size int64) {
-	text, err := readAll(io.LimitReader(body, maxAnswer+1), size)
+	const usual = 8 << 10 // with less room, what looks for the key would read into memory of its own
+	text, err := readAll(io.LimitReader(body, maxAnswer+1), max(size, usual))
 	switch {
 	case err != nil:
 		c.broken(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -136,16 +137,15 @@ type call struct {
 
 	calls *Calls
 	first [1]byte
-	rest  []byte // read already
-	taken int    // bytes since its buffer was last let go of
+	rest  []byte       // read already
+	taken atomic.Int64 // bytes since its buffer was last let go of
 	once  sync.Once
 }
 
 // mostKept is how much may have come through a stream's buffer, in bytes, before
-// the buffer is let go of when it is empty: yamux keeps it at its largest, and a
-// connection may wait for the end of an answer for minutes after a large
-// request.
-const mostKept = 8 << 10
+// the buffer is let go of when it is answered: yamux keeps it at its largest, and
+// an answer may last for minutes after a large request.
+const mostKept = 16 << 10
 
 // Read reads what the sandbox sends.
 func (s *call) Read(p []byte) (int, error) {
@@ -155,11 +155,17 @@ func (s *call) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := s.Stream.Read(p)
-	if s.taken += n; s.taken > mostKept && n < len(p) {
-		s.Stream.Shrink() // if it is empty
-		s.taken = 0
-	}
+	s.taken.Add(int64(n))
 	return n, err
+}
+
+// Write writes a part of an answer.
+func (s *call) Write(p []byte) (int, error) {
+	if s.taken.Load() > mostKept {
+		s.taken.Store(0)
+		s.Stream.Shrink() // if it is empty
+	}
+	return s.Stream.Write(p)
 }
 
 // Close ends the connection.
@@ -216,11 +222,34 @@ func Relay(inside, call net.Conn) {
 	<-answered
 }
 
-// relayBuffer is small because there may be hundreds of connections, and a
-// prompt or an answer comes in pieces of this size anyway.
-const relayBuffer = 8 << 10
+// A relay's buffer is small, because there may be hundreds of connections that
+// wait for the next piece of an answer, and grows while a prompt fills it: each
+// piece of one costs a message on the wire.
+const (
+	relayLeast = 4 << 10
+	relayMost  = 64 << 10
+)
 
-func copySmall(to io.Writer, from io.Reader) (int64, error) {
-	// Without WriterTo and ReaderFrom, which would take a buffer of 32 KiB.
-	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, relayBuffer)) //nolint:wrapcheck // it is only looked whether there is one
+func copySmall(to io.Writer, from io.Reader) (n int64, err error) {
+	least := make([]byte, relayLeast)
+	for buf := least; ; {
+		got, err := from.Read(buf)
+		if got > 0 {
+			written, err := to.Write(buf[:got])
+			n += int64(written)
+			if err != nil {
+				return n, err //nolint:wrapcheck // it is only looked whether there is one
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil:
+			return n, err //nolint:wrapcheck // likewise
+		case got < len(buf):
+			buf = least
+		case got < relayMost:
+			buf = make([]byte, 4*got)
+		}
+	}
 }

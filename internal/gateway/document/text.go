@@ -2,7 +2,9 @@ package document
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,12 +42,22 @@ func appendUnquoted(b []byte, literal jsontext.Value) ([]byte, error) {
 		if i < 0 || i+1 >= len(rest) {
 			return append(b, rest...), nil
 		}
-		c, ok := unescaped(rest[i+1])
-		if !ok { // \u, in pairs or not
+		b = append(b, rest[:i]...)
+		if c, ok := unescaped(rest[i+1]); ok {
+			b = append(b, c)
+			rest = rest[i+2:]
+			continue
+		}
+		const length = len(`\u001b`)
+		if len(rest) < i+length {
 			return jsontext.AppendUnquote(b[:start], literal)
 		}
-		b = append(append(b, rest[:i]...), c)
-		rest = rest[i+2:]
+		n, err := strconv.ParseUint(string(rest[i+2:i+length]), 16, 16)
+		if err != nil || utf16.IsSurrogate(rune(n)) {
+			return jsontext.AppendUnquote(b[:start], literal)
+		}
+		b = utf8.AppendRune(b, rune(n))
+		rest = rest[i+length:]
 	}
 }
 
