@@ -36,6 +36,8 @@ type contender struct {
 	ask   func(order) (result, error) // has its client carry out an order
 	proxy *process                    // nil: none
 	pid   int                         // of the process that is weighed; 0: none
+
+	noStreams bool // it fails them
 }
 
 // do has an order carried out.

@@ -28,6 +28,9 @@ func measureCalls(ctx context.Context, l *lab, r *report) error {
 	for _, k := range kinds() {
 		cells := map[*contender]*cell{}
 		err := l.turns(ctx, "calls, "+k.String(), 15*time.Second, l.contenders, func(c *contender, turn int) error {
+			if k.Stream && c.noStreams {
+				return nil
+			}
 			before := c.cpu()
 			got, err := c.do(order{Do: "calls", Kind: k, N: perTurn})
 			if turn < 0 || err != nil {
@@ -69,6 +72,9 @@ func measureRates(ctx context.Context, l *lab, r *report) error {
 		}
 		rates, cpu := map[*contender][]float64{}, map[*contender][]float64{}
 		err := l.turns(ctx, "rates, "+k.String(), 15*time.Second, l.contenders, func(c *contender, turn int) error {
+			if k.Stream && c.noStreams {
+				return nil
+			}
 			before := c.cpu()
 			got, err := c.do(order{Do: "rate", Kind: k, N: atOnce, Milli: rateTurn.Milliseconds()})
 			if turn < 0 || err != nil {
@@ -110,8 +116,12 @@ func over(l *lab, rates map[*contender][]float64, other string) float64 {
 // them end.
 func measureStreams(ctx context.Context, l *lab, r *report) error {
 	for _, c := range l.among(casePlain, caseBailey, casePortkey, caseInside) {
+		before := 0.0
 		for _, k := range []kind{{false, true}, {true, true}} {
-			row, err := l.stream(ctx, c, k)
+			if c.noStreams {
+				continue
+			}
+			row, err := l.stream(ctx, c, k, &before)
 			if err != nil {
 				l.missing["streams, "+k.String()+", "+c.name] = err.Error()
 				break
@@ -123,14 +133,18 @@ func measureStreams(ctx context.Context, l *lab, r *report) error {
 }
 
 // stream measures one contender.
-func (l *lab) stream(ctx context.Context, c *contender, k kind) (row stream, err error) {
+//
+// before is what the process took at first: what streams before these have left
+// behind is not to hide what these take.
+func (l *lab) stream(ctx context.Context, c *contender, k kind, before *float64) (row stream, err error) {
 	if _, err := c.do(order{Do: "calls", Kind: kind{}, N: perTurn}); err != nil { // so that what is done once is done
 		return row, err
 	}
 	pause(ctx, time.Second)
-	before, err := private(c.pid)
-	if err != nil {
-		return row, err
+	if *before == 0 {
+		if *before, err = private(c.pid); err != nil {
+			return row, err
+		}
 	}
 	release := l.provider.holding()
 	defer release()
@@ -139,12 +153,12 @@ func (l *lab) stream(ctx context.Context, c *contender, k kind) (row stream, err
 		_, _ = c.do(order{Do: "drain"})
 		return row, fmt.Errorf("%d of %d began: %w", got.Calls, streams, err)
 	}
-	pause(ctx, time.Second)
+	pause(ctx, 2*time.Second)
 	after, err := private(c.pid)
 	release()
 	ended, err2 := c.do(order{Do: "drain"})
-	row = stream{Name: c.name, Kind: k.String(), Began: got.Calls, Ended: ended.Calls, BeforeMB: before / 1024, AfterMB: after / 1024}
-	row.EachKB = (after - before) / float64(max(1, got.Calls))
+	row = stream{Name: c.name, Kind: k.String(), Began: got.Calls, Ended: ended.Calls, BeforeMB: *before / 1024, AfterMB: after / 1024}
+	row.EachKB = (after - *before) / float64(max(1, got.Calls))
 	if err == nil {
 		err = err2
 	}

@@ -69,13 +69,23 @@ func (l *lab) startPortkey(ctx context.Context) ([]*contender, error) {
 			Head: "X-Portkey-Provider: anthropic\r\nX-Portkey-Custom-Host: http://" + l.provider.at + "/v1\r\n",
 		},
 	}
-	return []*contender{c}, p.until(ctx, func() bool {
+	err = p.until(ctx, func() bool {
 		conn, err := net.DialTimeout("tcp4", c.way.Addr, time.Second)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	// Version 1.15.2 answers streams of this dialect with status 500: it changes
+	// fields of the provider's answer that Node does not let it change.
+	if _, err := c.do(order{Do: "calls", Kind: kind{Stream: true}, N: 1}); err != nil {
+		c.noStreams = true
+		l.portkeyVersion += ", which fails streams here"
+	}
+	return []*contender{c}, nil
 }
 
 // freePort is a port that nobody had a moment ago.

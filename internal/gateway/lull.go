@@ -1,31 +1,28 @@
 package gateway
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"time"
 )
 
-// lull gives memory back to the system when large requests have been read and
-// no other comes: the streams that they began may last for minutes, and what
-// was needed to judge the requests is many times what the streams need.
+// lull gives memory back to the system when no request has come for a moment:
+// streams that have begun may last for minutes, and what was needed to judge
+// their requests is many times what the streams themselves need.
 type lull struct {
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
 const (
-	largeBody = 32 << 10               // bytes of a request that leaves much behind
-	lullWait  = 500 * time.Millisecond // without another one
-	lullHeap  = 24 << 20               // bytes that are not worth the work
+	lullWait = 500 * time.Millisecond // without a request
+	lullHeap = 24 << 20               // bytes that are not worth the work
 )
 
-// after takes note of a request of so many bytes.
-func (l *lull) after(size int) {
-	if size < largeBody {
-		return
-	}
+// busy takes note of a request.
+func (l *lull) busy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil {
@@ -46,6 +43,7 @@ func giveBack() {
 		}
 	}
 	if sum > lullHeap {
+		runtime.GC() // each collection halves the stacks that are too large, and empties pools by a half
 		debug.FreeOSMemory()
 	}
 }

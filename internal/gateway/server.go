@@ -262,7 +262,7 @@ func (c *conversation) read() *Failure {
 	}
 	defer done()
 	c.size = len(body)
-	c.s.lull.after(c.size)
+	c.s.lull.busy()
 	call, err := c.s.cfg.Protocol.Read(c.entry.Endpoint, c.r.RequestURI, c.r.Header, body, c.s.cfg.Pin)
 	if no, ok := errors.AsType[*Refusal](err); ok {
 		return &Failure{no.Status, no.Code, no.Error()}
@@ -285,9 +285,7 @@ func (c *conversation) body() (body []byte, done func(), f *Failure) {
 	if size < 0 {
 		weight = MaxBody // it may be anything
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), bodyWait)
-	defer cancel()
-	if err := c.s.held.Acquire(ctx, weight); err != nil {
+	if !c.s.held.TryAcquire(weight) && !c.waitForRoom(weight) {
 		return nil, nil, &Failure{http.StatusServiceUnavailable, "busy", "too many requests are being read at a time"}
 	}
 	done = func() { c.s.held.Release(weight) }
@@ -305,6 +303,13 @@ func (c *conversation) body() (body []byte, done func(), f *Failure) {
 		return nil, nil, f
 	}
 	return body, done, nil
+}
+
+// waitForRoom waits until other requests have been judged.
+func (c *conversation) waitForRoom(weight int64) bool {
+	ctx, cancel := context.WithTimeout(c.r.Context(), bodyWait)
+	defer cancel()
+	return c.s.held.Acquire(ctx, weight) == nil
 }
 
 // readAll is io.ReadAll with room for what is announced, as far as that is

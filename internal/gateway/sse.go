@@ -27,7 +27,7 @@ type events struct {
 	long  []byte
 }
 
-func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 4<<10)} }
+func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 2<<10)} }
 
 // next returns the next event's name and data, which are good until the call
 // after. A comment is an event without either, so that it can be passed on as a

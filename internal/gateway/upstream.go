@@ -69,7 +69,7 @@ func NewUpstream(p Provider, now func() time.Time) *Upstream {
 		TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
 		DisableCompression: true, Protocols: protocols,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,
-		ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10, // each stream has both as long as it lasts
+		ReadBufferSize: 2 << 10, WriteBufferSize: 2 << 10, // each stream has both as long as it lasts
 	}
 	return u
 }

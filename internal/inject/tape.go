@@ -145,7 +145,7 @@ func (r *body) Read(p []byte) (int, error) {
 // done; else it is ready, or there is an error.
 func (r *body) fill(p []byte) (int, bool) {
 	into := p
-	if len(p) < readSize/8 { // many small reads would cost much
+	if len(p) < readSize/16 { // many small reads would cost much
 		if r.chunk == nil {
 			r.chunk = make([]byte, readSize)
 		}
