@@ -29,7 +29,6 @@ func index(b bool) int {
 	return 0
 }
 
-//nolint:gochecknoglobals // they are made once
 var (
 	small = sync.OnceValue(func() [2][]byte { return both(smallAsk) })
 	large = sync.OnceValue(func() [2][]byte { return both(largeAsk) })

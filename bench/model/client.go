@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -97,10 +98,15 @@ type client struct {
 // patience bounds what one call may take.
 const patience = 20 * time.Second
 
+func dialTCP(addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: patience}
+	return d.DialContext(context.Background(), "tcp4", addr)
+}
+
 func (w *worker) client(o order) (*client, error) {
 	dial := w.dial
 	if dial == nil {
-		dial = func(addr string) (net.Conn, error) { return net.DialTimeout("tcp4", addr, patience) }
+		dial = dialTCP
 	}
 	conn, err := dial(o.Way.Addr)
 	if err != nil {

@@ -79,7 +79,7 @@ func startBeside() (addr string, stop func(), err error) {
 
 // beside is that process.
 func beside(in io.Reader, out io.Writer) error {
-	p, err := newProvider()
+	p, err := newProvider(context.Background())
 	if err != nil {
 		return err
 	}

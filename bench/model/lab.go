@@ -72,7 +72,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	if l.dir, err = os.MkdirTemp("/var/tmp", "bailey-model-"); err != nil {
 		return nil, err
 	}
-	if err := l.prepare(); err != nil {
+	if err := l.prepare(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
@@ -94,8 +94,8 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 // ask is for contenders whose client is in this process.
 func (w *worker) ask(o order) (result, error) { return w.do(o), nil }
 
-func (l *lab) prepare() error {
-	if err := os.Chmod(l.dir, 0o755); err != nil { //nolint:gosec // for those who do not run as us
+func (l *lab) prepare(ctx context.Context) error {
+	if err := os.Chmod(l.dir, 0o755); err != nil {
 		return err
 	}
 	var err error
@@ -107,7 +107,7 @@ func (l *lab) prepare() error {
 	if l.bailey, err = copyProgram(l.bailey, filepath.Join(l.dir, "bailey")); err != nil {
 		return err
 	}
-	l.provider, err = newProvider()
+	l.provider, err = newProvider(ctx)
 	return err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/bailey-dev/bailey/bench/figures"
@@ -19,43 +18,56 @@ const (
 // kinds are what is asked for.
 func kinds() []kind { return []kind{{false, false}, {false, true}, {true, false}, {true, true}} }
 
+// cell is what a contender did in all turns.
+type cell struct {
+	first, whole []float64 // milliseconds of each call
+	rates, cpu   []float64 // of each turn: calls a second, and the proxy's microseconds for each call
+}
+
+// take has all contenders that can take turns at an order.
+func (l *lab) take(ctx context.Context, name string, o order) (map[*contender]*cell, error) {
+	cells := map[*contender]*cell{}
+	var who []*contender
+	for _, c := range l.contenders {
+		if !o.Kind.Stream || !c.noStreams {
+			who = append(who, c)
+			cells[c] = &cell{}
+		}
+	}
+	err := l.turns(ctx, name+", "+o.Kind.String(), 15*time.Second, who, func(c *contender, turn int) error {
+		before := c.cpu()
+		got, err := c.do(o)
+		if turn >= 0 && err == nil {
+			cells[c].add(got, c.cpu()-before)
+		}
+		return err
+	})
+	return cells, err
+}
+
+func (x *cell) add(r result, cpu time.Duration) {
+	x.first, x.whole = append(x.first, r.First...), append(x.whole, r.Whole...)
+	if r.Took > 0 {
+		x.rates = append(x.rates, float64(r.Calls)*1000/r.Took)
+	}
+	if n := r.Calls + int64(len(r.Whole)); n > 0 {
+		x.cpu = append(x.cpu, float64(cpu.Microseconds())/float64(n))
+	}
+}
+
 // measureCalls times calls that are made one after another.
 func measureCalls(ctx context.Context, l *lab, r *report) error {
-	type cell struct {
-		first, whole []float64
-		cpu          time.Duration
-	}
 	for _, k := range kinds() {
-		cells := map[*contender]*cell{}
-		err := l.turns(ctx, "calls, "+k.String(), 15*time.Second, l.contenders, func(c *contender, turn int) error {
-			if k.Stream && c.noStreams {
-				return nil
-			}
-			before := c.cpu()
-			got, err := c.do(order{Do: "calls", Kind: k, N: perTurn})
-			if turn < 0 || err != nil {
-				return err
-			}
-			if cells[c] == nil {
-				cells[c] = &cell{}
-			}
-			cells[c].first, cells[c].whole = append(cells[c].first, got.First...), append(cells[c].whole, got.Whole...)
-			cells[c].cpu += c.cpu() - before
-			return nil
-		})
+		cells, err := l.take(ctx, "calls", order{Do: "calls", Kind: k, N: perTurn})
 		if err != nil {
 			return err
 		}
 		for _, c := range l.contenders {
-			x := cells[c]
-			if x == nil {
-				continue
+			if x := cells[c]; x != nil && len(x.whole) > 0 {
+				r.Calls = append(r.Calls, calls{
+					Name: c.name, Kind: k.String(), Count: len(x.whole), Whole: spread(x.whole), First: spread(x.first), CPU: figures.Median(x.cpu),
+				})
 			}
-			row := calls{Name: c.name, Kind: k.String(), Count: len(x.whole), Whole: spread(x.whole), First: spread(x.first)}
-			if c.pid != 0 {
-				row.CPU = float64(x.cpu.Microseconds()) / float64(row.Count)
-			}
-			r.Calls = append(r.Calls, row)
 		}
 	}
 	r.Calls = added(r.Calls)
@@ -66,50 +78,34 @@ func spread(ms []float64) times { return times{P50: figures.Median(ms), P99: per
 
 // measureRates has clients make one call after another at the same time.
 func measureRates(ctx context.Context, l *lab, r *report) error {
-	for _, k := range kinds() {
-		if k.Large && k.Stream {
-			continue
-		}
-		rates, cpu := map[*contender][]float64{}, map[*contender][]float64{}
-		err := l.turns(ctx, "rates, "+k.String(), 15*time.Second, l.contenders, func(c *contender, turn int) error {
-			if k.Stream && c.noStreams {
-				return nil
-			}
-			before := c.cpu()
-			got, err := c.do(order{Do: "rate", Kind: k, N: atOnce, Milli: rateTurn.Milliseconds()})
-			if turn < 0 || err != nil {
-				return err
-			}
-			rates[c] = append(rates[c], float64(got.Calls)*1000/got.Took)
-			cpu[c] = append(cpu[c], float64((c.cpu()-before).Microseconds())/float64(got.Calls+atOnce))
-			return nil
-		})
+	for _, k := range []kind{{}, {Stream: true}, {Large: true}} {
+		cells, err := l.take(ctx, "rates", order{Do: "rate", Kind: k, N: atOnce, Milli: rateTurn.Milliseconds()})
 		if err != nil {
 			return err
 		}
 		row := rate{Kind: k.String(), PerSecond: map[string]float64{}, CPU: map[string]float64{}}
-		for _, c := range l.contenders {
-			if len(rates[c]) > 0 {
-				row.PerSecond[c.name] = figures.Median(rates[c])
-			}
-			if c.pid != 0 && len(cpu[c]) > 0 {
-				row.CPU[c.name] = figures.Median(cpu[c])
+		for c, x := range cells {
+			if len(x.rates) > 0 {
+				row.PerSecond[c.name], row.CPU[c.name] = figures.Median(x.rates), figures.Median(x.cpu)
 			}
 		}
-		row.OverPlain, row.OverPortkey = over(l, rates, casePlain), over(l, rates, casePortkey)
+		row.OverPlain, row.OverPortkey = over(l, cells, casePlain), over(l, cells, casePortkey)
 		r.Rates = append(r.Rates, row)
 	}
 	return nil
 }
 
 // over is bailey's rate over that of another, round by round.
-func over(l *lab, rates map[*contender][]float64, other string) float64 {
-	both := l.among(caseBailey, other)
-	if len(both) != 2 {
-		return 0
+func over(l *lab, cells map[*contender]*cell, other string) float64 {
+	var rates [2][]float64
+	for i, name := range []string{caseBailey, other} {
+		for _, c := range l.among(name) {
+			if cells[c] != nil {
+				rates[i] = cells[c].rates
+			}
+		}
 	}
-	i := slices.IndexFunc(both, func(c *contender) bool { return c.name == caseBailey })
-	return paired(rates[both[i]], rates[both[1-i]])
+	return paired(rates[0], rates[1])
 }
 
 // measureStreams holds many streams open, weighs who passes them on, and has

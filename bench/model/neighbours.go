@@ -10,11 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
 )
 
 func (l *lab) startPlain(ctx context.Context) ([]*contender, error) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (l *lab) startPortkey(ctx context.Context) ([]*contender, error) {
 		return nil, err
 	}
 	l.portkeyVersion = about.Version
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l *lab) startPortkey(ctx context.Context) ([]*contender, error) {
 		},
 	}
 	err = p.until(ctx, func() bool {
-		conn, err := net.DialTimeout("tcp4", c.way.Addr, time.Second)
+		conn, err := dialTCP(c.way.Addr)
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -89,8 +89,9 @@ func (l *lab) startPortkey(ctx context.Context) ([]*contender, error) {
 }
 
 // freePort is a port that nobody had a moment ago.
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

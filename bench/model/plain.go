@@ -28,7 +28,7 @@ func plain(upstream string) error {
 		FlushInterval: -1,
 		ErrorLog:      log.New(os.Stderr, "", 0),
 	}
-	server := &http.Server{Handler: whole(proxy), ErrorLog: proxy.ErrorLog} //nolint:gosec // the clients are this program
+	server := &http.Server{Handler: whole(proxy), ErrorLog: proxy.ErrorLog}
 	return server.Serve(ln)
 }
 

@@ -22,14 +22,14 @@ type provider struct {
 	hold chan struct{} // streams stop after their first event until it is closed; nil: they do not
 }
 
-func newProvider() (*provider, error) {
+func newProvider(ctx context.Context) (*provider, error) {
 	var lc net.ListenConfig
-	ln, err := lc.Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	ln, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	p := &provider{at: ln.Addr().String()}
-	p.http = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // the clients are this program
+	p.http = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = p.http.Serve(ln) }()
 	return p, nil
 }

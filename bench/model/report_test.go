@@ -88,7 +88,7 @@ func TestReport_Tells(t *testing.T) {
 // good answer is an error.
 func TestWorker(t *testing.T) {
 	t.Parallel()
-	p, err := newProvider()
+	p, err := newProvider(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

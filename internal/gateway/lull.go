@@ -12,6 +12,8 @@ import (
 // streams that have begun may last for minutes, and what was needed to judge
 // their requests is many times what the streams themselves need.
 type lull struct {
+	free func()
+
 	mu    sync.Mutex
 	timer *time.Timer
 }
@@ -26,24 +28,30 @@ func (l *lull) busy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer == nil {
-		l.timer = time.AfterFunc(lullWait, giveBack)
+		l.timer = time.AfterFunc(lullWait, l.free)
 		return
 	}
 	l.timer.Reset(lullWait)
 }
 
-// giveBack collects, and returns to the system what is free, if that is much.
+// giveBack collects, and returns to the system what is free, if there is much.
 func giveBack() {
-	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	if heapHeld() > lullHeap {
+		runtime.GC() // each collection halves the stacks that are too large, and what pools keep
+		debug.FreeOSMemory()
+	}
+}
+
+// heapHeld is what the heap has of the system's memory, in bytes.
+func heapHeld() (sum uint64) {
+	held := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+	}
 	metrics.Read(held)
-	var sum uint64
 	for _, s := range held {
 		if s.Value.Kind() == metrics.KindUint64 {
 			sum += s.Value.Uint64()
 		}
 	}
-	if sum > lullHeap {
-		runtime.GC() // each collection halves the stacks that are too large, and empties pools by a half
-		debug.FreeOSMemory()
-	}
+	return sum
 }

@@ -110,7 +110,7 @@ type Server struct {
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), counts: rate.NewLimiter(countRate, countBurst)}
+	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
 	s.ending, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // see there
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,

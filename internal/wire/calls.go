@@ -163,7 +163,7 @@ func (s *call) Read(p []byte) (int, error) {
 func (s *call) Write(p []byte) (int, error) {
 	if s.taken.Load() > mostKept {
 		s.taken.Store(0)
-		s.Stream.Shrink() // if it is empty
+		s.Shrink() // if it is empty
 	}
 	return s.Stream.Write(p)
 }
@@ -208,13 +208,13 @@ func Relay(inside, call net.Conn) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		_, err := copySmall(inside, call)
+		err := copySmall(inside, call)
 		if err != nil { // nobody reads inside any more: nothing needs to come
 			_ = call.SetReadDeadline(time.Unix(1, 0))
 		}
 		_ = inside.Close()
 	}()
-	_, err := copySmall(call, inside)
+	err := copySmall(call, inside)
 	_ = call.Close() // the host sees the end; its answer may still come
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		_ = inside.Close()
@@ -230,22 +230,20 @@ const (
 	relayMost  = 64 << 10
 )
 
-func copySmall(to io.Writer, from io.Reader) (n int64, err error) {
+func copySmall(to io.Writer, from io.Reader) error {
 	least := make([]byte, relayLeast)
 	for buf := least; ; {
 		got, err := from.Read(buf)
 		if got > 0 {
-			written, err := to.Write(buf[:got])
-			n += int64(written)
-			if err != nil {
-				return n, err //nolint:wrapcheck // it is only looked whether there is one
+			if _, err := to.Write(buf[:got]); err != nil {
+				return err //nolint:wrapcheck // it is only looked whether there is one
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return n, nil
+			return nil
 		case err != nil:
-			return n, err //nolint:wrapcheck // likewise
+			return err //nolint:wrapcheck // likewise
 		case got < len(buf):
 			buf = least
 		case got < relayMost:
