@@ -98,15 +98,15 @@ type client struct {
 // patience bounds what one call may take.
 const patience = 20 * time.Second
 
-func dialTCP(addr string) (net.Conn, error) {
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{Timeout: patience}
-	return d.DialContext(context.Background(), "tcp4", addr)
+	return d.DialContext(ctx, "tcp4", addr)
 }
 
 func (w *worker) client(o order) (*client, error) {
 	dial := w.dial
 	if dial == nil {
-		dial = dialTCP
+		dial = func(addr string) (net.Conn, error) { return dialTCP(context.Background(), addr) }
 	}
 	conn, err := dial(o.Way.Addr)
 	if err != nil {

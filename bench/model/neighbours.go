@@ -70,7 +70,7 @@ func (l *lab) startPortkey(ctx context.Context) ([]*contender, error) {
 		},
 	}
 	err = p.until(ctx, func() bool {
-		conn, err := dialTCP(c.way.Addr)
+		conn, err := dialTCP(ctx, c.way.Addr)
 		if err == nil {
 			_ = conn.Close()
 		}

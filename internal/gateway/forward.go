@@ -237,7 +237,8 @@ func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 // no input, or that what it was seen to answer is nothing: some servers have the
 // counts and leave them at 0, and no call is free for that (D053).
 func credible(r Result) Result {
-	u, odd := r.Usage, ""
+	u := r.Usage
+	var odd string
 	switch {
 	case !r.Known:
 		return r

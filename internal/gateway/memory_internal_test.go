@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,20 +53,20 @@ func TestLull(t *testing.T) {
 		t.Error("the heap has nothing")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		done := 0
-		l := lull{free: func() { done++ }}
+		var done atomic.Int64
+		l := lull{free: func() { done.Add(1) }}
 		for range 5 {
 			l.busy()
 			time.Sleep(lullWait - 1)
 			synctest.Wait()
 		}
-		if done != 0 {
-			t.Errorf("memory was given back %d times amid requests", done)
+		if n := done.Load(); n != 0 {
+			t.Errorf("memory was given back %d times amid requests", n)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if done != 1 {
-			t.Errorf("memory was given back %d times, want once", done)
+		if n := done.Load(); n != 1 {
+			t.Errorf("memory was given back %d times, want once", n)
 		}
 	})
 }
