@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -35,19 +36,23 @@ func (u *running) startGateway(ctx context.Context) error {
 		return err
 	}
 	u.keepDecisions()
+	today, err := budget.In(u.host.Dirs.Data).Newest(ctx, time.Now())
+	if err != nil {
+		return err // before an agent starts, which would find nobody there
+	}
 	record, err := m.openRecord(u.plan.name, u.plan.spec.ID)
 	if err != nil {
-		return err
+		return errors.Join(err, today.File.Close())
 	}
 	g, err := startGateway(modelgate.Settings{
 		Sandbox: u.plan.spec.ID, Pin: m.Pin(), Provider: m.Provider, Price: m.Price, Limits: m.limits,
 		Token: m.hash(), Record: m.record != "",
 	}, u.host.UID, record, u.modelEvent)
 	if err != nil {
-		return err
+		return errors.Join(err, today.File.Close())
 	}
 	u.gateway = g
-	go u.serveDays(u.ctx, g) //nolint:contextcheck // until the run ends, and not its start
+	go u.serveDays(u.ctx, g, today) //nolint:contextcheck // until the run ends, and not its start
 	if m.Provider.Secret == "" {
 		return nil
 	}
@@ -236,9 +241,9 @@ func (u *running) takeSlot(ctx context.Context) error {
 
 // serveDays hands the gateway, which may open no file, the record of each day
 // in which it serves: the first unasked.
-func (u *running) serveDays(ctx context.Context, g *gatewayRole) {
+func (u *running) serveDays(ctx context.Context, g *gatewayRole, page budget.Page) {
 	folder := budget.In(u.host.Dirs.Data)
-	page, err := folder.Newest(ctx, time.Now())
+	var err error
 	for {
 		if sendDay(g.days, page, err) != nil {
 			return
