@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,7 @@ var attackCases = []struct{ part, ids string }{
 	{"Tunnels and the life of a policy", "A157 A158 A160 A161 A162 A164 A165 A166 A168 A169"},
 	{"Resources", "A170 A172 A173 A174 A176 A177 A178"},
 	{"Secrets", "B001 B002 B004 B005 B006 B008 B009 B010 B012 B013 B014 B016 B017 B018 B020 B021 B022 B024 B025 B026 B028 B029 B030 B032 B033 B034 B036 B037 B038 B040 B041 B042 B044 B045 B046 B048 B049 B050 B052 B053 B054 B056 B057 B058 B060 B061 B062 B064 B065 B066 B068 B069 B070 B072 B073"},
+	{"Model gateway", "D001 D002 D004 D005 D006 D008 D009 D010 D012 D013 D014 D016 D017 D018 D020 D021 D022 D024 D025 D026 D028 D029 D030 D032 D033 D034 D036 D037 D038 D040 D041 D042 D050 D052 D053 D054 D056 D057 D058 D060 D061 D070 D072 D073 D074 D076 D077 D078 D080 D081"},
 }
 
 // attackRow is one row of docs/attacks.md, and the part that it stands in.
@@ -87,10 +89,26 @@ func readAttacks(page string) (rows []attackRow, problems []string) {
 }
 
 // testNames are the test functions of a tree, each with the cases that the
-// string literals of its files name.
+// string literals of its files, its own name or its comments say.
 type testNames map[string]map[string]bool
 
-var caseID = regexp.MustCompile(`\b[AB][0-9]{3}[a-z]?\b`)
+var (
+	caseID    = regexp.MustCompile(`\b[ABD][0-9]{3}[a-z]?\b`)
+	caseRange = regexp.MustCompile(`\b([ABD])([0-9]{3})–[ABD]([0-9]{3})\b`)
+)
+
+// casesIn are the cases that a text names, one by one or as a range.
+func casesIn(text string) []string {
+	list := caseID.FindAllString(text, -1)
+	for _, m := range caseRange.FindAllStringSubmatch(text, -1) {
+		first, _ := strconv.Atoi(m[2])
+		last, _ := strconv.Atoi(m[3])
+		for n := first; n <= last; n++ {
+			list = append(list, fmt.Sprintf("%s%03d", m[1], n))
+		}
+	}
+	return list
+}
 
 func readTestNames(root string) (testNames, error) {
 	names := testNames{}
@@ -104,7 +122,7 @@ func readTestNames(root string) (testNames, error) {
 		if d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err == nil {
 			names.add(file)
 		}
@@ -130,6 +148,21 @@ func (n testNames) add(file *ast.File) {
 		}
 		for id := range cases {
 			n[t.name][id] = true
+		}
+	}
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || n[f.Name.Name] == nil {
+			continue
+		}
+		text := strings.ReplaceAll(f.Name.Name, "_", " ") + " " + f.Doc.Text()
+		for _, c := range file.Comments {
+			if f.Pos() < c.Pos() && c.End() < f.End() {
+				text += " " + c.Text()
+			}
+		}
+		for _, id := range casesIn(text) {
+			n[f.Name.Name][id] = true
 		}
 	}
 }

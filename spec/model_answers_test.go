@@ -203,7 +203,7 @@ func eachFile(y *yard.Yard, look func(path, text string)) {
 	})
 }
 
-// TestModel_AnswersAreHandedOn (D073, D078): the gateway is neutral to what a
+// TestModel_AnswersAreHandedOn (D040, D073, D078): the gateway is neutral to what a
 // model says: calls of tools that nobody declared, arguments that lead out,
 // broken JSON and text that looks like an event arrive as they are, inside of
 // what they are, and nothing on the host acts by them.
@@ -344,7 +344,7 @@ func TestModel_ContentIsInNoRecord(t *testing.T) {
 	})
 }
 
-// TestModel_CacheNames (D077): what names a prompt cache is one run's alone, and
+// TestModel_CacheNames (D018, D077): what names a prompt cache is one run's alone, and
 // says nothing; a cache that is shared by more than a conversation is not asked
 // for.
 func TestModel_CacheNames(t *testing.T) {

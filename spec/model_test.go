@@ -164,7 +164,7 @@ func jsonString(s string) string {
 	return string(b)
 }
 
-// TestMGW04_NobodyActsForTheAgent: what a provider would run, fetch or keep is
+// TestMGW04_NobodyActsForTheAgent (D001–D006, D012, D041): what a provider would run, fetch or keep is
 // taken out or refused, wherever it stands; the twin of each is the same request
 // with a tool of the client's own.
 func TestMGW04_NobodyActsForTheAgent(t *testing.T) {

@@ -253,7 +253,7 @@ func (l *lab) booked(n int) string {
 	return strings.Join(l.purse.booked, ", ")
 }
 
-// TestServer_Admission: D009, D010, D029, D030, D032, D033, D074. What is refused is not
+// TestServer_Admission: D009, D010, D029, D030, D032–D034, D074. What is refused is not
 // seen by the provider; the twin on the same path is.
 func TestServer_Admission(t *testing.T) {
 	t.Parallel()
@@ -475,7 +475,7 @@ func TestServer_Streams(t *testing.T) {
 	}
 }
 
-// TestServer_HangUp: who leaves in the middle pays for what the provider says
+// TestServer_HangUp: D052. Who leaves in the middle pays for what the provider says
 // at the end.
 func TestServer_HangUp(t *testing.T) {
 	t.Parallel()
@@ -502,7 +502,7 @@ func TestServer_HangUp(t *testing.T) {
 	}
 }
 
-// TestServer_KeyStaysOut: D070. The provider's key is in no part of an answer,
+// TestServer_KeyStaysOut: D070 and D072. The provider's key is in no part of an answer,
 // in no coding, and an answer that is compressed is none.
 func TestServer_KeyStaysOut(t *testing.T) {
 	t.Parallel()

@@ -351,7 +351,7 @@ func TestModels(t *testing.T) {
 }
 
 // The name of a cache says nothing of what the client called it, and is no other
-// task's.
+// task's (D077).
 func TestRead_CacheKeyIsTheTasks(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"x","input":"hi","prompt_cache_key":"session"}`

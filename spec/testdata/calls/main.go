@@ -22,8 +22,8 @@ type Try struct {
 	Line   string   // such as "POST /v1/messages"
 	Fields []string // without Host, Content-Length and Connection
 	Body   []byte
-	Raw    []byte // sent in the place of all of these, with the token put in
-	Count  int    // how many, all at once if they are 500 or fewer; 0 is 1
+	Raw    []byte // sent in the place of all of these, with the token put in; what follows the first answer is read and not told
+	Count  int    // how many at once; 0 is 1
 	Idle   bool   // Count connections say nothing, or each second a byte of Raw, until the program ends
 	HangUp int    // bytes of the answer after which the connection is closed; 0: none
 }
@@ -66,11 +66,8 @@ func (t Try) do() Result {
 	r := Result{Name: t.Name, Statuses: map[int]int{}}
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	slots := make(chan struct{}, 500)
 	for range t.Count {
-		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-slots }()
 			one := t.once()
 			mu.Lock()
 			defer mu.Unlock()
@@ -144,7 +141,8 @@ func (t Try) once() Result {
 		return fail(err)
 	}
 	method, _, _ := strings.Cut(t.Line, " ")
-	res, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	in := bufio.NewReader(c)
+	res, err := http.ReadResponse(in, &http.Request{Method: method})
 	if err != nil {
 		return fail(err)
 	}
@@ -156,6 +154,9 @@ func (t Try) once() Result {
 		body, err = io.ReadAll(res.Body)
 	}
 	r.Body = string(body)
+	if len(t.Raw) > 0 && err == nil {
+		_, _ = io.Copy(io.Discard, in)
+	}
 	if err != nil {
 		return fail(err)
 	}
