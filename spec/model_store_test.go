@@ -187,7 +187,8 @@ func TestModel_Floods(t *testing.T) {
 	const one = "POST /v1/files HTTP/1.1\r\nHost: gateway\r\nx-api-key: @TOKEN@\r\nContent-Length: 0\r\n"
 	tiny := modelTry{Name: "tiny", Line: "-", Raw: []byte(strings.Repeat(one+"\r\n", 99) + one + "Connection: close\r\n\r\n"), Count: 100}
 	list := []modelTry{
-		{Name: "idle", Idle: true, Count: 500, Line: "-"}, {Name: "slow", Idle: true, Count: 50, Line: "-", Raw: []byte(slow)},
+		{Name: "idle", Idle: true, Count: 500, Line: "-"},
+		{Name: "slow", Idle: true, Count: 50, Line: "-", Raw: []byte(slow)},
 		tiny, talk("anthropic", "own", hello),
 	}
 	putCalls(t, y, list)

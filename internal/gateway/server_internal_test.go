@@ -426,6 +426,25 @@ func TestServer_Budget(t *testing.T) {
 	}
 }
 
+// TestWordless: an error's text goes on without what it quotes of an answer
+// (D076).
+func TestWordless(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`net/http: HTTP/1.x transport connection broken: malformed HTTP response "private"`: "net/http: HTTP/1.x transport connection broken: malformed HTTP response",
+		"transport connection broken: malformed MIME header line: private: words":           "transport connection broken: malformed MIME header line",
+		`bad Content-Length "private"`: "bad Content-Length",
+		"malformed chunked encoding":   "malformed chunked encoding",
+		"unexpected EOF":               "unexpected EOF",
+		"read: connection reset":       "read: connection reset",
+		"":                             "",
+	} {
+		if got := wordless(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // sse writes events.
 func sse(w http.ResponseWriter, list ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
