@@ -318,6 +318,7 @@ func TestModel_ContentIsInNoRecord(t *testing.T) {
 			"no chunk":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:no chunk %s"}]}`,
 			"no JSON":      `{"model":"x","messages":[{"role":"user","content":"%s`,
 			"a wrong kind": `{"model":"x","max_tokens":50,"messages":"%s"}`,
+			"a long role":  `{"model":"x","max_tokens":50,"messages":[{"role":"` + strings.Repeat("x", 64) + `%s","content":"x"}]}`,
 			"unknown":      `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://%s.test"}}]}]}`,
 			"bad UTF-8":    `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"%s` + "\xff" + `"}]}`,
 		} {

@@ -183,7 +183,7 @@ func TestModel_Floods(t *testing.T) {
 	t.Parallel()
 	y := yard.Unprivileged(t)
 	w := newModelWorld(t, y, "anthropic", nil, answered)
-	const slow = "POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nx-api-key: @TOKEN@\r\nContent-Type: application/json\r\nContent-Length: 33554432\r\n\r\n{"
+	const slow = "POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nx-api-key: @TOKEN@\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{                                                                "
 	const one = "POST /v1/files HTTP/1.1\r\nHost: gateway\r\nx-api-key: @TOKEN@\r\nContent-Length: 0\r\n"
 	tiny := modelTry{Name: "tiny", Line: "-", Raw: []byte(strings.Repeat(one+"\r\n", 99) + one + "Connection: close\r\n\r\n"), Count: 100}
 	list := []modelTry{

@@ -24,7 +24,7 @@ type Try struct {
 	Body   []byte
 	Raw    []byte // sent in the place of all of these, with the token put in; what follows the first answer is read and not told
 	Count  int    // how many at once; 0 is 1
-	Idle   bool   // Count connections say nothing, or each second a byte of Raw, until the program ends
+	Idle   bool   // Count connections say nothing, or the head in Raw and then each second a byte of it, until the program ends
 	HangUp int    // bytes of the answer after which the connection is closed; 0: none
 }
 
@@ -92,9 +92,17 @@ func (t Try) hold() Result {
 			return r
 		}
 		r.Statuses[0]++
+		head, body, _ := strings.Cut(raw, "\r\n\r\n")
+		if raw == "" {
+			continue
+		}
+		if _, err := io.WriteString(c, head+"\r\n\r\n"); err != nil {
+			r.Error = err.Error()
+			return r
+		}
 		go func() {
-			for i := range raw {
-				if _, err := io.WriteString(c, raw[i:i+1]); err != nil {
+			for i := range body {
+				if _, err := io.WriteString(c, body[i:i+1]); err != nil {
 					return
 				}
 				time.Sleep(time.Second)
