@@ -68,7 +68,17 @@ func (u unit) judge(a Ask, least, most, used, alive int64) (output int64, waits 
 	if room := u.room(a, pricing.Add(left, -alive)); room >= least {
 		return room, false, nil
 	}
-	return 0, u.room(a, left) >= least, &SpentError{Limit: u.as(most), Used: u.as(used), Held: u.as(alive)}
+	return 0, u.room(a, left) >= least, &SpentError{
+		Limit: u.as(most), Used: u.as(used), Held: u.as(alive), Needs: u.as(u.most(a, a.Input, least)), Least: u.as(u.most(a, 1, leastOutput)),
+	}
+}
+
+// most is what a call is at most.
+func (u unit) most(a Ask, input, output int64) int64 {
+	if u == inMoney {
+		return int64(a.Price.Most(input, output))
+	}
+	return pricing.Add(input, output)
 }
 
 // used is what counts for a scope: used for good, and held by calls that may

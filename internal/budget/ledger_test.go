@@ -42,10 +42,10 @@ func TestReserve_LowersTheOutputToWhatIsLeft(t *testing.T) {
 	if !ok || !errors.Is(err, budget.ErrSpent) || bailey.KindOf(err) != bailey.Exhausted {
 		t.Fatalf("%v", err)
 	}
-	if diff := cmp.Diff(&budget.SpentError{Scope: budget.OfDay, Model: "m", Limit: tokens(1000), Used: tokens(950)}, e); diff != "" {
+	if diff := cmp.Diff(&budget.SpentError{Scope: budget.OfDay, Model: "m", Limit: tokens(1000), Used: tokens(950), Needs: tokens(51), Least: tokens(17)}, e); diff != "" {
 		t.Error(diff)
 	}
-	if want := "the budget of 1k tokens of the day over all models is spent: 950 tokens used"; err.Error() != want {
+	if want := "the budget of 1k tokens of the day over all models cannot be spent on the next call: it needs about 51 tokens, and 50 of 1k are left"; err.Error() != want || !e.TooLarge() {
 		t.Errorf("%s", err)
 	}
 	// A call that wants less than the least gets that.

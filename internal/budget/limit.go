@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -88,9 +89,10 @@ func ParseLimit(s string) (Limit, error) {
 	case number == "":
 		return bad("it has no number")
 	}
+	const units = "units are k (a thousand tokens), M (a million tokens) and usd"
 	per, known := map[string]pricing.Money{"": pricing.USD, "k": thousand * pricing.USD, "m": million * pricing.USD, "usd": pricing.USD}[unit]
 	if !known {
-		return bad(fmt.Sprintf("unknown unit %q, %s", clip(unit), spell.DidYouMean(unit, []string{"k", "m", "usd"})))
+		return bad(fmt.Sprintf("unknown unit %q; %s", clip(strings.TrimSpace(strings.TrimPrefix(s, number))), units))
 	}
 	amount, err := pricing.ParseUSD(number)
 	switch {
@@ -101,7 +103,24 @@ func ParseLimit(s string) (Limit, error) {
 	case unit == "usd":
 		return Limit{Money: amount}, nil
 	}
-	return tokenLimit(s, amount, int64(per/pricing.USD))
+	l, err := tokenLimit(s, amount, int64(per/pricing.USD))
+	if err == nil && l.Tokens < LeastTokens {
+		return Limit{}, tooFew(s, number, unit, l.Tokens)
+	}
+	return l, err
+}
+
+// LeastTokens is the smallest budget in tokens: less cannot pay for one call.
+const LeastTokens = 1 + leastOutput
+
+// tooFew is the error of a budget in tokens that pays for nothing; most often
+// another unit was meant.
+func tooFew(s, number, unit string, n int64) error {
+	hint := limitHint
+	if unit == "" {
+		hint = fmt.Sprintf("write %susd or %sM, if that is meant; a call takes %d tokens at least", number, number, LeastTokens)
+	}
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: %s would pay for no call", clip(s), spell.Count(int(n), "token")), hint)
 }
 
 // tokenLimit is amount times per, where that is a whole number.
@@ -120,22 +139,34 @@ func tokenLimit(s string, amount pricing.Money, per int64) (Limit, error) {
 	return Limit{Tokens: int64(n / pricing.USD)}, nil
 }
 
-// ParseLimits reads several budgets that hold at once; of two in one unit that
-// is an error.
+// ParseLimits reads several budgets that hold at once, each text one of them or
+// more with commas between, such as "2M, 5usd"; of two in one unit that is an
+// error.
 func ParseLimits(list []string) (Limit, error) {
 	var out Limit
-	for _, s := range list {
-		l, err := ParseLimit(s)
-		if err != nil {
-			return Limit{}, err
+	for _, text := range list {
+		if grouped.MatchString(text) {
+			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: a comma stands between two budgets", clip(text)), "write the number without commas; "+limitHint)
 		}
-		if l.Tokens != 0 && out.Tokens != 0 || l.Money != 0 && out.Money != 0 {
-			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is a second budget in one unit", clip(s)), "name one in tokens, one in money, or both")
+		for s := range strings.SplitSeq(text, ",") {
+			if strings.Contains(text, ",") {
+				s = strings.TrimSpace(s)
+			}
+			l, err := ParseLimit(s)
+			if err != nil {
+				return Limit{}, err
+			}
+			if l.Tokens != 0 && out.Tokens != 0 || l.Money != 0 && out.Money != 0 {
+				return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is a second budget in one unit", clip(s)), "name one in tokens, one in money, or both")
+			}
+			out = out.And(l)
 		}
-		out = out.And(l)
 	}
 	return out, nil
 }
+
+// grouped is a number with a comma before each three digits.
+var grouped = regexp.MustCompile(`^\$?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)? ?[A-Za-z]*$`)
 
 func clip(s string) string {
 	const most = 40

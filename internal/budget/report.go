@@ -27,6 +27,8 @@ const (
 // Row is what was used under one key.
 type Row struct {
 	Key        string
+	Started    time.Time // when the first call began
+	Models     []string  // that were called, in the order of their names
 	Requests   int64
 	Input      int64 // tokens that were neither read from a cache nor written to one
 	Output     int64
@@ -41,7 +43,7 @@ type Row struct {
 
 // Report is what was used.
 type Report struct {
-	Rows  []Row // by their keys
+	Rows  []Row // by their keys; those of tasks in the order in which they began
 	Total Row
 	Odd   int // lines of the files that say nothing
 }
@@ -66,7 +68,12 @@ func (f Folder) Report(by By, since time.Time) (Report, error) {
 	for _, row := range s.rows {
 		r.Rows = append(r.Rows, *row)
 	}
-	slices.SortFunc(r.Rows, func(a, b Row) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(r.Rows, func(a, b Row) int {
+		if by == ByTask && !a.Started.Equal(b.Started) {
+			return a.Started.Compare(b.Started)
+		}
+		return cmp.Compare(a.Key, b.Key)
+	})
 	return r, nil
 }
 
@@ -96,6 +103,9 @@ func (s *summary) day(path string, d Day, since time.Time) error {
 			open[r.ID] = r
 		case r.Kind == settleOne && !settled[r.ID]:
 			settled[r.ID] = true
+			if first, known := open[r.ID]; known {
+				r.At = first.At
+			}
 			delete(open, r.ID)
 			if in, known := begun[r.ID]; in || !known {
 				s.settled(d, &r)
@@ -121,6 +131,20 @@ func (s *summary) row(d Day, r *record) *Row {
 	return s.rows[key]
 }
 
+// count calls f with each row that a call is of.
+func (s *summary) count(d Day, r *record, f func(*Row)) {
+	at := time.UnixMilli(r.At).UTC()
+	for _, row := range []*Row{s.row(d, r), &s.total} {
+		if r.At > 0 && (row.Started.IsZero() || at.Before(row.Started)) {
+			row.Started = at
+		}
+		if i, there := slices.BinarySearch(row.Models, r.Model); !there {
+			row.Models = slices.Insert(row.Models, i, r.Model)
+		}
+		f(row)
+	}
+}
+
 func (s *summary) settled(d Day, r *record) {
 	if r.Void {
 		return
@@ -129,7 +153,7 @@ func (s *summary) settled(d Day, r *record) {
 	if r.Usage != nil {
 		u = *r.Usage
 	}
-	for _, row := range []*Row{s.row(d, r), &s.total} {
+	s.count(d, r, func(row *Row) {
 		row.Requests++
 		row.Input = pricing.Add(row.Input, max(u.Input, 0))
 		row.Output = pricing.Add(row.Output, max(u.Output, 0))
@@ -137,16 +161,16 @@ func (s *summary) settled(d Day, r *record) {
 		row.CacheWrite = pricing.Add(row.CacheWrite, pricing.Add(max(u.CacheWrite, 0), max(u.CacheWrite1h, 0)))
 		row.Cost = row.Cost.Plus(r.Money)
 		row.Priced = row.Priced || r.Priced
-	}
+	})
 }
 
 func (s *summary) open(d Day, r *record) {
-	for _, row := range []*Row{s.row(d, r), &s.total} {
+	s.count(d, r, func(row *Row) {
 		row.Open++
 		row.OpenTokens = pricing.Add(row.OpenTokens, r.Tokens)
 		row.OpenCost = row.OpenCost.Plus(r.Money)
 		row.Priced = row.Priced || r.Priced
-	}
+	})
 }
 
 // eachLine calls f for each line that has an end and is not empty. Of a line

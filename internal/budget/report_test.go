@@ -4,11 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/pricing"
@@ -56,6 +58,12 @@ func TestReport(t *testing.T) {
 	a1 := budget.Row{Requests: 1, Input: 1, CacheRead: 2, CacheWrite: 7, Output: 5, Cost: 1 + 6 + 12 + 20 + 10, Priced: true}
 	b := budget.Row{Requests: 1, Input: 100}
 	a2 := budget.Row{Requests: 1, Output: 1, Cost: 2, Priced: true, Open: 1, OpenTokens: 7, OpenCost: 15 + 8}
+	late := func(r budget.Row) budget.Row { r.Started, r.Models = c.at, []string{"a"}; return r }
+	if got, err := f.Report(budget.ByTask, time.Time{}); err != nil || len(got.Rows) != 2 || !got.Rows[0].Started.Equal(noon) || !slices.Equal(got.Rows[0].Models, []string{"a", "b"}) {
+		t.Errorf("when it began, and with which models: %+v, %v", got.Rows, err)
+	} else if diff := cmp.Diff(late(named("t2", a2)), got.Rows[1]); diff != "" {
+		t.Error(diff)
+	}
 	for name, want := range map[string]struct {
 		by    budget.By
 		since time.Time
@@ -68,13 +76,44 @@ func TestReport(t *testing.T) {
 		"of later":   {budget.ByModel, c.at.Add(time.Hour), nil},
 	} {
 		got, err := f.Report(want.by, want.since)
-		if diff := cmp.Diff(want.rows, got.Rows); err != nil || diff != "" || got.Odd != 0 {
+		if diff := cmp.Diff(want.rows, got.Rows, plainly()); err != nil || diff != "" || got.Odd != 0 {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
 	}
 	all, _ := f.Report(budget.ByModel, time.Time{})
-	if diff := cmp.Diff(named("", a1, a2, b), all.Total); diff != "" {
+	if diff := cmp.Diff(named("", a1, a2, b), all.Total, plainly()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// plainly compares rows but for when they began and what they called.
+func plainly() cmp.Option { return cmpopts.IgnoreFields(budget.Row{}, "Started", "Models") }
+
+// TestReport_TasksAreInTheOrderInWhichTheyBegan, and everything else by name.
+func TestReport_TasksAreInTheOrderInWhichTheyBegan(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := &clock{noon}
+	for _, task := range []string{"sbx_3", "sbx_1", "sbx_2", "sbx_3"} {
+		l, err := open(t.Context(), dir, task, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle(t, l, reserve(t, l, budget.Ask{Model: "of_" + task, Input: 1}), 1, 1)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.at = c.at.Add(time.Minute)
+	}
+	for by, want := range map[budget.By]string{budget.ByTask: "sbx_3 sbx_1 sbx_2", budget.ByModel: "of_sbx_1 of_sbx_2 of_sbx_3"} {
+		r, err := budget.In(dir).Report(by, time.Time{})
+		var got []string
+		for _, row := range r.Rows {
+			got = append(got, row.Key)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%v, %v; want %s", got, err, want)
+		}
 	}
 }
 
@@ -104,7 +143,7 @@ func TestReport_OfDamagedLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := budget.In(dir).Report(budget.ByModel, time.Time{})
-	if diff := cmp.Diff([]budget.Row{{Key: "m", Requests: 1, Input: 10, Output: 50}}, r.Rows); err != nil || diff != "" || r.Odd != 2 {
+	if diff := cmp.Diff([]budget.Row{{Key: "m", Requests: 1, Input: 10, Output: 50}}, r.Rows, plainly()); err != nil || diff != "" || r.Odd != 2 {
 		t.Errorf("%v, %d odd %s", err, r.Odd, diff)
 	}
 }

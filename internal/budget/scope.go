@@ -1,9 +1,8 @@
 package budget
 
 import (
-	"fmt"
+	"strings"
 
-	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/pricing"
 )
 
@@ -93,39 +92,40 @@ func (a amount) plus(b amount) amount {
 	return amount{pricing.Add(a.tokens, b.tokens), a.money.Plus(b.money)}
 }
 
-// ErrSpent is what every SpentError is.
-var ErrSpent = bailey.NewError(bailey.Exhausted, "the budget is spent", "raise it in models.yaml, or with --budget; budgets of a day begin again at 00:00 UTC")
-
-// SpentError says that a call would be more than a limit, even with the least
-// output that makes sense.
-type SpentError struct {
-	Scope Scope
-	Model string // bailey's name
-	Limit Limit  // in the one unit that ran out
-	Used  Limit  // in that unit
-	Held  Limit  // in that unit, by calls that are under way or never ended
+// Line is all limits for a person: "this run 2M; a task 200k, 1usd; a day 2M,
+// 20usd; all models: a task 4M, a day 10M, 50usd"; empty: there is none. What
+// stands before "all models" is of the run's model.
+func (l Limits) Line() string {
+	var own, all []string
+	for _, part := range []struct {
+		to    *[]string
+		of    string
+		limit Limit
+	}{{&own, "this run", l.Run}, {&own, "a task", l.ModelTask}, {&own, "a day", l.ModelDay}, {&all, "a task", l.Task}, {&all, "a day", l.Day}} {
+		if !part.limit.None() {
+			*part.to = append(*part.to, part.of+" "+part.limit.String())
+		}
+	}
+	if all != nil {
+		own = append(own, "all models: "+strings.Join(all, ", "))
+	}
+	return strings.Join(own, "; ")
 }
 
-// Error is one sentence.
-func (e *SpentError) Error() string {
-	of := e.Scope.String()
-	if e.Scope == OfModelTask || e.Scope == OfModelDay {
-		of += " " + e.Model
+// Key is where a limit is written: its key in models.yaml, or the flag of the
+// run that has it. model is bailey's name.
+func (s Scope) Key(model string) string {
+	switch s {
+	case OfRun:
+		return "--budget"
+	case OfModelTask:
+		return "models." + model + ".budget.task"
+	case OfTask:
+		return "budget.task"
+	case OfModelDay:
+		return "models." + model + ".budget.day"
+	case OfDay:
+		return "budget.day"
 	}
-	text := fmt.Sprintf("the budget of %s %s is spent: %s used", e.Limit.person(), of, e.Used.person())
-	if !e.Held.None() {
-		text += fmt.Sprintf(", and %s held by calls that are under way or did not end", e.Held.person())
-	}
-	return text
-}
-
-// Unwrap is ErrSpent.
-func (*SpentError) Unwrap() error { return ErrSpent }
-
-// person is a limit in one unit as a sentence has it.
-func (l Limit) person() string {
-	if l.Money != 0 {
-		return l.Money.String()
-	}
-	return Tokens(l.Tokens) + " tokens"
+	return "budget"
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // Slots are the places of the runs that use a model at once. Each is a file that
@@ -46,7 +47,7 @@ func (s Slots) Take(ctx context.Context, model string, most int) (*Slot, error) 
 			return err
 		}
 		if most > 0 && busy >= most || busy >= mostSlots {
-			return bailey.NewError(bailey.Exhausted, fmt.Sprintf("the model %s is in use by %d runs, as many as may use it at once", model, busy), "wait for one to end (bailey ps), or raise max_agents in models.yaml")
+			return bailey.NewError(bailey.Exhausted, fmt.Sprintf("the model %s is in use by %s, as many as may use it at once", model, spell.Count(busy, "run")), "wait for one to end (bailey ps), or raise models."+model+".max_agents in models.yaml")
 		}
 		got, err = free(dir)
 		return err

@@ -51,39 +51,49 @@ func Add(a, b int64) int64 {
 
 // Decimal is the amount in dollars, exactly, such as "0.0315".
 func (m Money) Decimal() string {
-	sign, n := "", uint64(m)
 	if m < 0 {
-		sign, n = "-", -n
+		return "-" + decimalText(-uint64(m))
 	}
+	return decimalText(uint64(m))
+}
+
+func decimalText(n uint64) string {
+	whole := strconv.FormatUint(n/uint64(USD), 10)
 	fraction := strings.TrimRight(fmt.Sprintf("%0*d", moneyDigits, n%uint64(USD)), "0")
-	whole := sign + strconv.FormatUint(n/uint64(USD), 10)
 	if fraction == "" {
 		return whole
 	}
 	return whole + "." + fraction
 }
 
-// String is the amount for a person: dollars with cents, and of less than a
-// dollar the three digits that say most.
+// String is the amount for a person, everywhere in the same form: "0.009996 USD".
+// It has the four digits that say most, and cents at least.
 func (m Money) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
 		sign, n = "-", -n
 	}
-	const cent = uint64(USD) / 100
-	if n == 0 || n >= uint64(USD) {
-		n = (n + cent/2) / cent
-		return fmt.Sprintf("%s$%d.%02d", sign, n/100, n%100)
+	unit := uint64(1) // of the last digit that is written
+	for unit < uint64(USD)/100 && n >= 10_000*unit {
+		unit *= 10
 	}
-	unit := cent / 10
-	for unit > 1 && n < 100*unit {
-		unit /= 10
+	whole, fraction, _ := strings.Cut(decimalText((n+unit/2)/unit*unit), ".")
+	const cents = 2
+	for len(fraction) < cents {
+		fraction += "0"
 	}
-	text := Money((n + unit/2) / unit * unit).Decimal()
-	if _, fraction, _ := strings.Cut(text, "."); len(fraction) < 2 {
-		return sign + "$" + strings.TrimSuffix(text, "."+fraction) + "." + (fraction + "00")[:2]
+	return sign + whole + "." + fraction + " USD"
+}
+
+// Brief is the amount as a budget in money is written, in cents of a dollar or
+// more, such as "3.12usd"; below that in the two digits that say most.
+func (m Money) Brief() string {
+	n := max(m, 0)
+	unit := Money(1)
+	for unit < USD/100 && n >= 100*unit {
+		unit *= 10
 	}
-	return sign + "$" + text
+	return ((n + unit/2) / unit * unit).Decimal() + "usd"
 }
 
 // ParseUSD reads an amount of dollars, such as "5" or "0.50": digits, at most

@@ -38,11 +38,11 @@ func TestParse_IsExactOrAnError(t *testing.T) {
 func TestMoney_IsWrittenExactlyAndForPeople(t *testing.T) {
 	t.Parallel()
 	for m, want := range map[pricing.Money][2]string{
-		0: {"0", "$0.00"}, 1: {"0.000000000001", "$0.000000000001"}, pricing.USD: {"1", "$1.00"}, pricing.USD/2 + 1: {"0.500000000001", "$0.50"},
-		pricing.USD * 315 / 10000: {"0.0315", "$0.0315"}, pricing.USD * 123456 / 100000: {"1.23456", "$1.23"},
-		-pricing.USD * 3 / 2: {"-1.5", "-$1.50"}, math.MaxInt64: {"9223372.036854775807", "$9223372.04"}, math.MinInt64: {"-9223372.036854775808", "-$9223372.04"},
-		pricing.USD * 138 / 1_000_000: {"0.000138", "$0.000138"}, pricing.USD / 8: {"0.125", "$0.125"}, pricing.USD / 10: {"0.1", "$0.10"},
-		pricing.USD - 1: {"0.999999999999", "$1.00"}, 123_456: {"0.000000123456", "$0.000000123"},
+		0: {"0", "0.00 USD"}, 1: {"0.000000000001", "0.000000000001 USD"}, pricing.USD: {"1", "1.00 USD"}, pricing.USD/2 + 1: {"0.500000000001", "0.50 USD"},
+		pricing.USD * 315 / 10000: {"0.0315", "0.0315 USD"}, pricing.USD * 123456 / 100000: {"1.23456", "1.235 USD"}, pricing.USD * 123456 / 1000: {"123.456", "123.46 USD"},
+		-pricing.USD * 3 / 2: {"-1.5", "-1.50 USD"}, math.MaxInt64: {"9223372.036854775807", "9223372.04 USD"}, math.MinInt64: {"-9223372.036854775808", "-9223372.04 USD"},
+		pricing.USD * 138 / 1_000_000: {"0.000138", "0.000138 USD"}, pricing.USD / 8: {"0.125", "0.125 USD"}, pricing.USD / 10: {"0.1", "0.10 USD"},
+		pricing.USD - 1: {"0.999999999999", "1.00 USD"}, 123_456: {"0.000000123456", "0.0000001235 USD"}, pricing.USD * 9996 / 1_000_000: {"0.009996", "0.009996 USD"},
 	} {
 		if got := [2]string{m.Decimal(), m.String()}; got != want {
 			t.Errorf("%d is %q, want %q", int64(m), got, want)
