@@ -155,8 +155,7 @@ func (c *conversation) stream(ctx context.Context, meter Meter, body io.Reader) 
 	h.Set("Cache-Control", "no-cache")
 	c.w.WriteHeader(http.StatusOK)
 	c.wrote, c.entry.Status = true, http.StatusOK
-	flush := http.NewResponseController(c.w)
-	_ = flush.Flush()
+	flush := http.NewResponseController(c.w) // the head goes with the first event: each message inside costs much
 	in := newEvents(body)
 	var out []byte
 	for {
@@ -201,6 +200,7 @@ func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, s
 		c.fail(Failure{http.StatusBadGateway, "answer_too_large", fmt.Sprintf("the provider's answer has more than %d bytes", maxAnswer)})
 	default:
 		c.send(http.StatusOK, http.Header{"Content-Type": {"application/json"}}, meter.Whole(text))
+		_ = http.NewResponseController(c.w).Flush() // what is booked and recorded now need not be waited for
 	}
 }
 
