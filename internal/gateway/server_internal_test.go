@@ -392,7 +392,7 @@ func TestServer_Budget(t *testing.T) {
 	if res, _ := l.post(t, `{"max":5000}`); res.StatusCode != 200 || !strings.Contains(l.bodies[0], `"max":50`) {
 		t.Errorf("status %d, sent %s", res.StatusCode, l.bodies[0])
 	}
-	l.purse.left = 26
+	l.booked(1) // it is after the answer
 	begin, hold := make(chan struct{}), make(chan struct{})
 	l2 := newLab(t, func(w http.ResponseWriter, r *http.Request) { close(begin); <-hold; answerOK(w, r) })
 	l2.purse.left = 26
