@@ -96,7 +96,9 @@ func TestModel_NoRecordNoCall(t *testing.T) {
 		}
 		works("the twin, with room")
 
-		damagedRecord(t, w, dir, p)
+		if y.UID != 0 { // what is read is the same for both
+			damagedRecord(t, w, dir, p)
+		}
 	})
 }
 
