@@ -199,6 +199,14 @@ func detailsOf(r netlog.Record) []string {
 		}
 	}
 	add(r.Reason)
+	if r.Proto == netlog.Model { // its message says what it used, or why not
+		if r.Status > 0 {
+			add(strconv.Itoa(r.Status))
+		}
+		add((time.Duration(r.DurationMS) * time.Millisecond).String())
+		add(r.Message)
+		return out
+	}
 	if r.Rule != "" {
 		add("rule " + r.Rule)
 	}

@@ -20,7 +20,7 @@ type runCommand struct {
 	Ask         bool     `help:"Ask about a host that no rule names, in place of refusing it: its connections wait up to 30 seconds for your answer (bailey net pending)." group:"Network"`
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
-	Model  text     `placeholder:"NAME" help:"Give the command this model of models.yaml (bailey models) and no other: it finds the gateway in the variables of the model's protocol, and no key. The network is none unless rules are given." group:"Model"`
+	Model  []string `placeholder:"NAME" sep:"none" help:"Give the command this model of models.yaml (bailey models) and no other: it finds the gateway in the variables of the model's protocol, and no key. The network is none unless rules are given." group:"Model"`
 	Budget []string `placeholder:"2M|5usd" sep:"none" help:"How much the run may use of the model, in tokens (500k, 2M) or in money (5usd, 0.50usd), beside the limits in models.yaml. When it is spent, calls are refused with status 402. Repeatable." group:"Model"`
 	Record text     `placeholder:"DIR" help:"Write requests and answers with their content to a file in this folder. Otherwise no content is kept." group:"Model"`
 
@@ -89,7 +89,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	}
 	code, err := run.Run(a.ctx, a.host, run.Request{
 		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Model: string(c.Model), Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Models: c.Model, Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
 		Limits: config.LimitFlags{
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,

@@ -117,6 +117,10 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 // unanswered says what happened to a call that the provider did not answer.
 func (c *conversation) unanswered(ctx context.Context, err error) (Failure, outcome) {
 	name := c.s.cfg.Upstream.p.Name
+	if errors.Is(err, errNoKey) {
+		key := c.s.cfg.Upstream.p.Key
+		return Failure{http.StatusForbidden, "provider_key_removed", fmt.Sprintf("the key of the provider %s was removed: bailey secret set %s --for gateway, outside of the sandbox, keeps another", name, key)}, unsent
+	}
 	if open, ok := errors.AsType[*openError](err); ok {
 		c.w.Header().Set("Retry-After", fmt.Sprintf("%.0f", max(1, open.wait.Seconds())))
 		return Failure{http.StatusServiceUnavailable, "provider_down", open.Error()}, unsent
@@ -139,13 +143,21 @@ func (c *conversation) refused(status int, kind string, body io.Reader) {
 	case status >= 300 && status < 400:
 		c.fail(Failure{http.StatusBadGateway, "provider_redirect", fmt.Sprintf("the provider %s answered with a redirect, which is not followed: its base_url is another", name)})
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		c.fail(Failure{http.StatusForbidden, "provider_refused_key", fmt.Sprintf("the provider %s refused the key that bailey has for it (%d): mend it outside of the sandbox", name, status)})
+		c.fail(Failure{http.StatusForbidden, "provider_refused_key", fmt.Sprintf("the provider %s refused the key that bailey has for it (%d)%s", name, status, c.mendKey())})
 	case status < 400 || kind != "application/json":
 		c.fail(Failure{max(status, http.StatusBadGateway), "provider_failed", fmt.Sprintf("the provider %s answered %d", name, status)})
 	default:
 		c.entry.Code, c.entry.Message = "provider_refused", fmt.Sprintf("the provider %s answered %d", name, status)
 		c.send(status, http.Header{"Content-Type": {"application/json"}}, text)
 	}
+}
+
+// mendKey says how a key is mended, where there is one.
+func (c *conversation) mendKey() string {
+	if key := c.s.cfg.Upstream.p.Key; key != "" {
+		return ": bailey secret rotate " + key + ", outside of the sandbox, gives another"
+	}
+	return ": it wants one, and models.yaml names none"
 }
 
 // stream passes events on as they come.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ const (
 // Provider is where calls go.
 type Provider struct {
 	Name  string
+	Key   string                          // the name of the secret that its key is; empty: it has none
 	URL   func(target string) string      // the address of a call's target
 	Sign  func(h http.Header, key []byte) // puts the key on a request
 	Roots *x509.CertPool
@@ -110,6 +112,9 @@ func (e *openError) Error() string {
 // do sends a call. What failed before the provider can have seen it, or what
 // the provider itself says to send again soon, is sent once more.
 func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, error) {
+	if u.p.Key != "" && !u.hasKey() {
+		return nil, errNoKey
+	}
 	if wait := u.circuit.open(); wait > 0 {
 		return nil, &openError{wait}
 	}
@@ -136,8 +141,19 @@ func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, err
 	return &reply{res, retried}, nil
 }
 
+func (u *Upstream) hasKey() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.key.Len() > 0
+}
+
+// errNoKey is the cause of a call that is not sent, as its key was taken back.
+var errNoKey = errors.New("there is no key any more")
+
 // once sends a call and has the key taken out of the answer.
 func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Response, error) {
+	connected := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.p.URL(call.Target), body.open())
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -156,7 +172,7 @@ func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Re
 	u.sign(req)
 	res, err := u.client.RoundTrip(req)
 	if err != nil {
-		return nil, covered(loan, err)
+		return nil, covered(loan, err, connected)
 	}
 	if c := res.Header.Get("Content-Encoding"); c != "" && c != "identity" {
 		_ = res.Body.Close()
@@ -177,13 +193,13 @@ var (
 
 // covered is an error of the transport, which may quote what was sent and what
 // came.
-func covered(loan *inject.Loan, err error) error {
+func covered(loan *inject.Loan, err error, connected bool) error {
 	text := loan.Cover(err.Error())
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return fmt.Errorf("%w: %s", errDial, text)
-	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("%w: %s", errTrust, text)
+	}
+	if !connected {
+		return fmt.Errorf("%w: %s", errDial, wordless(text))
 	}
 	return errors.New(wordless(text)) //nolint:err113 // it is told and not looked at
 }

@@ -55,6 +55,8 @@ func claudePinned(h Host, m Model, p *Preset) {
 	}
 	if m.Context > 0 {
 		p.Env = append(p.Env, fmt.Sprintf("CLAUDE_CODE_MAX_CONTEXT_TOKENS=%d", m.Context))
+	} else {
+		p.Notes = append(p.Notes, "models.yaml says no context for "+m.ID+", and Claude Code assumes a million tokens: context: 200000 would say it")
 	}
 	// One is run by the provider, the other asks hosts that nothing leads to.
 	claudeFiles(h, p, []string{"WebSearch", "WebFetch"})
@@ -81,6 +83,8 @@ func claudeFiles(h Host, p *Preset, deny []string) {
 		"autoUpdates":                   false,
 		"hasSeenTasksHint":              true,
 		"bypassPermissionsModeAccepted": true,
+		// With the setting below: whether "auto" is to be the mode from now on.
+		"hasResetAutoModeOptInForDefaultOffer": true,
 		"projects": map[string]any{h.Workspace: map[string]any{
 			"hasTrustDialogAccepted":        true,
 			"hasCompletedProjectOnboarding": true,
@@ -97,10 +101,13 @@ func claudeFiles(h Host, p *Preset, deny []string) {
 	permissions := map[string]any{"defaultMode": "bypassPermissions"}
 	if len(deny) > 0 {
 		permissions["deny"] = deny
+		// It would have another model judge each step.
+		permissions["disableAutoMode"] = "disable"
 	}
 	settings := map[string]any{
 		"permissions":                       permissions,
 		"skipDangerousModePermissionPrompt": true,
+		"skipAutoPermissionPrompt":          true,
 		"skipWebFetchPreflight":             true, // it would ask a host that no rule names
 	}
 	p.Files = []bailey.File{

@@ -30,7 +30,10 @@ func codex() agent {
 				{"@openai/codex", file},
 			}
 		},
-		root:     codexRoot,
+		root: codexRoot,
+		// It would refuse a folder that no git could take back, which here is the
+		// workspace that was given to it.
+		behind:   [2]string{"exec", "--skip-git-repo-check"},
 		dialects: []gateway.Dialect{gateway.OpenAIResponses},
 		settings: codexSettings,
 		pinned:   codexPinned,

@@ -41,6 +41,7 @@ type Host struct {
 type Preset struct {
 	Name    string         // as asked for
 	Argv    []string       // the program and what precedes the user's own arguments
+	Behind  [2]string      // where those begin with the first, the second goes behind it; empty for nothing
 	Mounts  []bailey.Mount // read-only; empty if the agent lies under /usr or in the workspace
 	Env     []string       // NAME=VALUE, nothing secret; the user's own --env is stronger
 	Files   []bailey.File  // under Home, which is a tmpfs of the sandbox
@@ -48,6 +49,15 @@ type Preset struct {
 	Quiet   []string       // hosts it tries by itself and does without: a denial of one needs no word
 	Notes   []string       // sentences for the header of the run
 	PathDir string         // the folder inside that holds the agent's program, for PATH
+}
+
+// Command is the whole command for the user's own arguments.
+func (p Preset) Command(args []string) []string {
+	out := slices.Clone(p.Argv)
+	if len(args) > 0 && p.Behind[0] != "" && args[0] == p.Behind[0] && !slices.Contains(args, p.Behind[1]) {
+		out, args = append(out, p.Behind[0], p.Behind[1]), args[1:]
+	}
+	return append(out, args...)
 }
 
 // Names lists the agents known by name, sorted.
@@ -89,7 +99,7 @@ func Find(name string, h Host) (Preset, error) {
 			fmt.Sprintf("%s (%s) is not installed for this user", a.name, a.title),
 			"install it with: "+a.install)
 	}
-	p := Preset{Name: a.name, Argv: inst.argv, Mounts: inst.mounts, PathDir: inst.dir}
+	p := Preset{Name: a.name, Argv: inst.argv, Behind: a.behind, Mounts: inst.mounts, PathDir: inst.dir}
 	if h.Model != nil {
 		a.pinned(h, *h.Model, &p)
 		return p, nil
@@ -139,6 +149,8 @@ type agent struct {
 	// root is the folder that must be seen for a program to work; empty means
 	// the program alone.
 	root func(f Files, program string) string
+	// behind is a subcommand that wants a flag in a sandbox, and that flag.
+	behind [2]string
 	// script is the entry in the package of an agent that node runs.
 	script string
 	// dialects are those that it works with, its own first.

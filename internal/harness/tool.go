@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -19,11 +20,15 @@ func (p Preset) AsTool() Preset {
 	for i, arg := range p.Argv {
 		quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
+	script := "#!/bin/sh\n"
+	if p.Behind[0] != "" {
+		script += fmt.Sprintf("case \" $* \" in *\" %[2]s \"*) ;; \" %[1]s \"*) shift; set -- %[1]s %[2]s \"$@\" ;; esac\n", p.Behind[0], p.Behind[1])
+	}
 	p.Files = append(slices.Clone(p.Files), bailey.File{
 		Path: Bin + "/" + p.Name, Mode: 0o700,
-		Data: []byte("#!/bin/sh\nexec " + strings.Join(quoted, " ") + " \"$@\"\n"),
+		Data: []byte(script + "exec " + strings.Join(quoted, " ") + " \"$@\"\n"),
 	})
-	p.Name, p.Argv, p.PathDir = "", nil, ""
+	p.Name, p.Argv, p.PathDir, p.Behind = "", nil, "", [2]string{}
 	return p
 }
 

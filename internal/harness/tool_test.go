@@ -39,6 +39,36 @@ func TestPreset_AsTool(t *testing.T) {
 	}
 }
 
+// TestPreset_Behind: a flag that a subcommand wants is there, once, with the
+// launcher as without.
+func TestPreset_Behind(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := harness.Preset{Name: "codex", Argv: []string{program, "-c"}, Behind: [2]string{"exec", "--skip"}}
+	launcher := filepath.Join(t.TempDir(), "codex")
+	if err := os.WriteFile(launcher, p.AsTool().Files[0].Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"exec two":        "-c|exec|--skip|two|",
+		"exec":            "-c|exec|--skip|",
+		"exec --skip two": "-c|exec|--skip|two|",
+		"resume exec":     "-c|resume|exec|",
+		"":                "-c|",
+	} {
+		words := strings.Fields(args)
+		for _, command := range [][]string{p.Command(words), append([]string{launcher}, words...)} {
+			out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).Output()
+			if err != nil || string(out) != want {
+				t.Errorf("%q: %v %s, want %s", command, err, out, want)
+			}
+		}
+	}
+}
+
 func TestPreset_With(t *testing.T) {
 	t.Parallel()
 	m := model(gateway.OpenAIResponses)

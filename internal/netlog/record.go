@@ -61,12 +61,17 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 	return Record{}, false
 }
 
+// Model is the protocol of a record of a model call.
+const Model = "model"
+
 // ofModel is the record of a model call: the model is its name, and what it used
 // its message.
 func ofModel(r Record, e bailey.Event) Record {
-	r.Proto, r.Name, r.Status, r.Verdict = "model", e.Model, e.Status, bailey.Allow.String()
+	r.Proto, r.Name, r.Status, r.Verdict = Model, e.Model, e.Status, bailey.Allow.String()
 	if e.Type == bailey.EventModelRefused {
-		r.Verdict = bailey.Deny.String()
+		if !strings.HasPrefix(e.Reason, "provider_") { // what went wrong there was not refused here
+			r.Verdict = bailey.Deny.String()
+		}
 		return r
 	}
 	if r.Reason == "" {

@@ -96,7 +96,7 @@ type spent struct{ *budget.SpentError }
 
 // Spent is one sentence, and what to do.
 func (s spent) Spent() string {
-	return s.Error() + ". No call of a model can be made any more; the person who started this can raise it"
+	return s.Error() + ". Whoever started this can raise it and start again; until then no call of the model is made"
 }
 
 // Reserve sets tokens aside.

@@ -78,6 +78,7 @@ func useOf(e gateway.Entry) bailey.ModelUse {
 // add counts a call into the sum.
 func (j *journal) add(u bailey.ModelUse, cost *pricing.Money) {
 	j.sum.Requests++
+	j.sum.Estimated = j.sum.Estimated || u.Estimated
 	j.sum.Input += u.Input
 	j.sum.Output += u.Output
 	j.sum.CacheRead += u.CacheRead

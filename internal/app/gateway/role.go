@@ -142,7 +142,7 @@ func protocolOf(d gateway.Dialect) (gateway.Protocol, error) {
 func upstream(s modelgate.Settings, roots *x509.CertPool, keys *os.File, now func() time.Time) (*gateway.Upstream, error) {
 	auth := s.Provider.Auth()
 	up := gateway.NewUpstream(gateway.Provider{
-		Name: s.Provider.Name, URL: s.Provider.URL, Roots: roots,
+		Name: s.Provider.Name, Key: s.Provider.Secret, URL: s.Provider.URL, Roots: roots,
 		Sign: func(h http.Header, key []byte) { auth.Put(h, key) },
 	}, now)
 	if s.Provider.Secret == "" {

@@ -24,6 +24,9 @@ func (r *Request) doubts() []string {
 	if !harness.Known(agent) {
 		return nil
 	}
+	if !r.Preset && len(r.Models) > 0 && slices.Contains(r.Tools, agent) {
+		return nil
+	}
 	if !r.Preset {
 		return []string{fmt.Sprintf("%s runs as any command does; as an agent, with its settings and its API host: bailey run %s", agent, agent)}
 	}

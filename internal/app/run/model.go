@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -37,14 +39,18 @@ type modelPlan struct {
 
 // planModel finds the model that a run asks for, or returns nil.
 func planModel(h Host, r *Request, workspace string, given []string) (*modelPlan, error) {
-	if r.Model == "" {
+	switch len(r.Models) {
+	case 0:
 		return nil, modelFlags(r)
+	case 1:
+	default:
+		return nil, bailey.NewError(bailey.Invalid, "--model is given "+strconv.Itoa(len(r.Models))+" times: "+strings.Join(r.Models, ", "), "a run has one model")
 	}
 	config, err := models.Load(h.Dirs.Config, workspace)
 	if err != nil {
 		return nil, err
 	}
-	m, err := config.Find(r.Model)
+	m, err := config.Find(r.Models[0])
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +64,7 @@ func planModel(h Host, r *Request, workspace string, given []string) (*modelPlan
 	}
 	for _, name := range modelVariables(m.Dialect).all() {
 		if slices.ContainsFunc(given, func(pair string) bool { return strings.HasPrefix(pair, name+"=") }) {
-			return nil, bailey.NewError(bailey.Invalid, name+" is passed, and --model sets it, or is of no use beside it", "leave one of them out: with --model the sandbox needs no key")
+			return nil, bailey.NewError(bailey.Invalid, name+" is passed (--env, --env-file or --secret), and --model sets it, or it is of no use beside it", "leave one of them out: with --model the sandbox needs no key")
 		}
 	}
 	if p.record, err = recordFolder(h, r.Record, workspace); err != nil {
@@ -88,6 +94,9 @@ func recordFolder(h Host, dir, workspace string) (string, error) {
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(h.Dir, dir)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", bailey.WrapError(bailey.Invalid, "--record", err, "name a folder that is there, or can be made")
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -201,7 +210,8 @@ func (p *modelPlan) openRecord(name string, id bailey.SandboxID) (*os.File, erro
 	if p.record == "" {
 		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	}
-	path := filepath.Join(p.record, name+"-"+string(id[len(id)-8:])+".jsonl")
+	end := string(id[len(id)-8:])
+	path := filepath.Join(p.record, strings.TrimSuffix(name, "-"+end)+"-"+end+".jsonl")
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Invalid, "--record", err, "name a folder that you may write to")

@@ -15,14 +15,16 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/modelgate"
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // modelUse is what a run heard of its model.
 type modelUse struct {
-	total   *bailey.ModelUse // at the end
-	spent   string           // why a call was refused for the budget, once
-	refused map[string]int   // by code
-	removed map[string]bool  // from requests, by name
+	total   *bailey.ModelUse  // at the end
+	spent   string            // why a call was refused for the budget, once
+	failed  map[string]int    // calls, by why
+	codes   map[string]string // why, by the code of the first
+	removed map[string]bool   // from requests, by name
 }
 
 // startGateway starts the model gateway, if the run has a model, and has the
@@ -73,8 +75,12 @@ func (u *running) watchGateway() {
 // nothing is passed on: it is the process that hostile bytes reach first.
 func (u *running) modelEvent(e bailey.Event) {
 	switch e.Type {
-	case bailey.EventWarning, bailey.EventError:
+	case bailey.EventWarning:
 		u.warn("model: " + e.Message)
+		return
+	case bailey.EventError:
+		u.out.event(bailey.Event{Type: bailey.EventError, Message: "model: " + e.Message})
+		u.out.must("model: %s", e.Message)
 		return
 	case bailey.EventModelCall, bailey.EventModelRefused, bailey.EventModelTotal:
 	default:
@@ -121,19 +127,20 @@ func (u *running) noteModel(e bailey.Event) {
 			n.removed[what] = true
 		}
 	}
-	if e.Type != bailey.EventModelRefused {
+	if e.Reason == "" {
 		return
 	}
 	if e.Reason == "budget_spent" && n.spent == "" {
 		n.spent = e.Message
 		u.out.must("model: %s", e.Message)
 	}
-	if n.refused == nil {
-		n.refused = map[string]int{}
+	if n.failed == nil {
+		n.failed, n.codes = map[string]int{}, map[string]string{}
 	}
-	if len(n.refused) < mostRemoved {
-		n.refused[e.Reason]++
+	if n.codes[e.Reason] == "" && len(n.codes) < mostRemoved {
+		n.codes[e.Reason] = e.Message
 	}
+	n.failed[n.codes[e.Reason]]++
 }
 
 // modelFooter says what the model cost.
@@ -145,9 +152,11 @@ func (u *running) modelFooter() {
 	u.mu.Lock()
 	n := u.modelUse
 	u.mu.Unlock()
-	for _, code := range slices.Sorted(maps.Keys(n.refused)) {
-		if code != "budget_spent" {
-			u.out.say("model: %s, %d times (bailey net log --denied says more)", strings.ReplaceAll(code, "_", " "), n.refused[code])
+	failures := 0
+	for _, why := range slices.Sorted(maps.Keys(n.failed)) {
+		failures += n.failed[why]
+		if why != n.spent {
+			u.out.say("model: %s (%s)", why, spell.Count(n.failed[why], "call"))
 		}
 	}
 	if len(n.removed) > 0 {
@@ -155,6 +164,10 @@ func (u *running) modelFooter() {
 	}
 	if n.total == nil {
 		u.out.say("model: what was used is in bailey usage")
+		return
+	}
+	if n.total.Requests == 0 && failures > 0 {
+		u.out.say("model: %s used nothing: no call was answered (bailey net log says more)", m.ID)
 		return
 	}
 	u.out.say("model: %s used %s", m.ID, useLine(*n.total))
@@ -165,16 +178,15 @@ func useLine(t bailey.ModelUse) string {
 	if t.Requests == 0 {
 		return "nothing: no call was made"
 	}
-	calls := "1 call"
-	if t.Requests != 1 {
-		calls = fmt.Sprintf("%d calls", t.Requests)
-	}
-	line := fmt.Sprintf("%d input and %d output tokens in %s", t.Input, t.Output, calls)
+	line := fmt.Sprintf("%d input and %d output tokens in %s", t.Input, t.Output, spell.Count(int(t.Requests), "call"))
 	if t.CacheRead+t.CacheWrite > 0 {
 		line += fmt.Sprintf(", with %d read from the cache and %d written to it", t.CacheRead, t.CacheWrite)
 	}
 	if t.CostUSD != "" {
 		line += ", " + t.CostUSD + " USD"
+	}
+	if t.Estimated {
+		line += "; in part an estimate"
 	}
 	return line
 }

@@ -95,13 +95,13 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset)
 	p.exec = wire.Exec{
-		Argv: append(slices.Clone(preset.Argv), r.Command...), Dir: start, Main: true, Umask: umask(),
+		Argv: r.Command, Dir: start, Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
 		Files:  p.files,
 		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
 	}
 	if preset.Name != "" {
-		p.exec.Argv = append(slices.Clone(preset.Argv), r.Command[1:]...)
+		p.exec.Argv = preset.Command(r.Command[1:])
 	}
 	return p, nil
 }
@@ -123,7 +123,7 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 	if in.lent, err = lend(h, r, given); err != nil {
 		return in, err
 	}
-	if in.model, err = planModel(h, r, ws.Path, given); err != nil {
+	if in.model, err = planModel(h, r, ws.Path, slices.Concat(given, in.lent.env)); err != nil {
 		return in, err
 	}
 	in.env = slices.Concat(given, in.lent.env, in.model.env())

@@ -31,7 +31,7 @@ type Request struct {
 	Bare     bool     // no policy file is read
 	Secrets  []string // --secret
 	lent     []settings.SecretHost
-	Model    string   // --model; empty: the run has none
+	Models   []string // --model; none, or one
 	Budget   []string // --budget
 	Record   string   // --record
 	Env      []string // --env

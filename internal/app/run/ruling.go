@@ -284,7 +284,7 @@ func changeText(gone, come []string) string {
 // text is an error for a person, with its hint.
 func text(err error) string {
 	if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
-		return e.Message + " (" + e.Hint + ")"
+		return e.Error() + " (" + e.Hint + ")"
 	}
 	return err.Error()
 }
