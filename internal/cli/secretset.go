@@ -208,6 +208,18 @@ Examples:
   bailey secret edit ci --host ci.example.com --host ci2.example.com --from-env CI_TOKEN`
 }
 
+// prove asks for the value again.
+func (c *secretEditCommand) prove(a *app, value seal.Secret) error {
+	given, err := c.read(a, "this lets the value go further; value of "+c.Name+": ")
+	if err != nil {
+		return bailey.WrapError(bailey.KindOf(err), "edit "+c.Name+" lets the value go further than before, and takes the value again", err, "give it on standard input, by --from-env or --from-file")
+	}
+	if !given.Equal(value) {
+		return bailey.NewError(bailey.Forbidden, "that is not the value that is kept", "nothing was changed; with another value it is bailey secret rotate first")
+	}
+	return nil
+}
+
 // Run changes where a secret may go.
 func (c *secretEditCommand) Run(a *app) error {
 	if !c.any() {
@@ -230,12 +242,8 @@ func (c *secretEditCommand) Run(a *app) error {
 		return err
 	}
 	if !d.Within(was) {
-		given, err := c.read(a, "this lets the value go further; value of "+c.Name+": ")
-		if err != nil {
-			return bailey.WrapError(bailey.KindOf(err), "edit "+c.Name+" lets the value go further than before, and takes the value again", err, "give it on standard input, by --from-env or --from-file")
-		}
-		if !given.Equal(value) {
-			return bailey.NewError(bailey.Forbidden, "that is not the value that is kept", "nothing was changed; with another value it is bailey secret rotate first")
+		if err := c.prove(a, value); err != nil {
+			return err
 		}
 	}
 	if err := fits(d, value); err != nil { // after the value was given: it says something of it
