@@ -18,7 +18,7 @@ import (
 const (
 	maxAnswer = 64 << 20        // bytes, of one that is no stream
 	maxError  = 64 << 10        // bytes, of one that says what was wrong
-	drainWait = 5 * time.Second // how long the rest is read of a stream that nobody wants any more
+	drainWait = 5 * time.Second // how long the rest is read of an answer that nobody wants any more
 	speed     = 250             // tokens a second that a model may make unseen, for an estimate
 	seenShare = 125             // per cent of what an estimate makes of what was seen
 )
@@ -38,7 +38,7 @@ func (c *conversation) forward() {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
 	defer cancel(nil)
 	gone := context.AfterFunc(c.r.Context(), func() {
-		if !c.call.Stream {
+		if grant == nil {
 			cancel(errGone)
 			return
 		}
@@ -47,7 +47,11 @@ func (c *conversation) forward() {
 	defer gone()
 	ended := context.AfterFunc(c.s.ending, func() { cancel(errGone) })
 	defer ended()
-	c.settle(grant, meter, c.exchange(ctx, cancel, meter))
+	how := c.exchange(ctx, cancel, meter)
+	if how != unsent && !c.call.Stream && errors.Is(context.Cause(ctx), errGone) {
+		how = left
+	}
+	c.settle(grant, meter, how)
 }
 
 // outcome is how far a call came.
@@ -57,6 +61,7 @@ const (
 	unsent  outcome = iota // the provider has not seen it, or says that it did not do it
 	lost                   // nobody knows what the provider did with it
 	answers                // the answer has begun
+	left                   // nobody waits for it, and the provider may make it to its end: only streams are stopped for sure
 )
 
 // errGone ends a call whose client is gone.
@@ -89,6 +94,7 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	res, err := c.s.cfg.Upstream.do(ctx, c.call, c.ask)
 	if c.s.cfg.Record == nil {
 		c.ask = nil // it may be large, and the answer may take long
+		c.keep(0)
 	}
 	if err != nil {
 		f, how := c.unanswered(ctx, err)
@@ -235,7 +241,7 @@ func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 	case how == unsent:
 		grant.Release()
 		return
-	case r.Ended:
+	case r.Ended, how == left && grant.Output() > 0:
 		c.entry.Usage = pricing.Usage{Input: c.call.Input, Output: grant.Output()}
 		grant.Abandon(pricing.Usage{})
 	default:

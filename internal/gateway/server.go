@@ -28,7 +28,7 @@ const (
 	MaxBody = 32 << 20 // bytes of a request
 
 	spare      = 512              // bytes that a request may get longer by, mostly
-	maxHeld    = 96 << 20         // bytes of requests that are being read and judged at a time
+	maxHeld    = 96 << 20         // bytes of requests that are read, judged, or wait for an answer at a time
 	maxHead    = 64 << 10         // bytes of a request's line and fields
 	headWait   = 10 * time.Second // for a head, and between a connection and its first
 	bodyWait   = 60 * time.Second // for a whole body
@@ -171,6 +171,7 @@ type conversation struct {
 	ask   []byte // what is sent
 	tape  []byte // what is passed on, where content is recorded
 	wrote bool   // the answer has begun
+	held  int64  // bytes that this request may hold, of maxHeld
 }
 
 // answer decides. Each step either goes on or has answered.
@@ -256,11 +257,10 @@ func (c *conversation) authentic() bool {
 
 // read takes the body in, and has the dialect judge it.
 func (c *conversation) read() *Failure {
-	body, done, f := c.body()
+	body, f := c.body()
 	if f != nil {
 		return f
 	}
-	defer done()
 	c.size = len(body)
 	c.s.lull.busy()
 	call, err := c.s.cfg.Protocol.Read(c.entry.Endpoint, c.r.RequestURI, c.r.Header, body, c.s.cfg.Pin)
@@ -275,37 +275,43 @@ func (c *conversation) read() *Failure {
 }
 
 // body reads a body within the bounds. What all requests hold at a time is
-// bounded too; done gives it back.
-func (c *conversation) body() (body []byte, done func(), f *Failure) {
+// bounded too; keep gives it back.
+func (c *conversation) body() ([]byte, *Failure) {
 	size := c.r.ContentLength
 	if size > MaxBody {
-		return nil, nil, &Failure{http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("a request has at most %d bytes", MaxBody)}
+		return nil, &Failure{http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("a request has at most %d bytes", MaxBody)}
 	}
 	weight := size
 	if size < 0 {
 		weight = MaxBody // it may be anything
 	}
 	if !c.s.held.TryAcquire(weight) && !c.waitForRoom(weight) {
-		return nil, nil, &Failure{http.StatusServiceUnavailable, "busy", "too many requests are being read at a time"}
+		return nil, &Failure{http.StatusServiceUnavailable, "busy", "too many requests are being read, or wait for the provider, at a time"}
 	}
-	done = func() { c.s.held.Release(weight) }
+	c.held = weight
 	_ = http.NewResponseController(c.w).SetReadDeadline(c.began.Add(bodyWait))
 	body, err := readAll(io.LimitReader(c.r.Body, MaxBody+1), size)
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	switch {
 	case err != nil:
-		f = &Failure{http.StatusBadRequest, "body_incomplete", "the body of the request did not come whole"}
+		return nil, &Failure{http.StatusBadRequest, "body_incomplete", "the body of the request did not come whole"}
 	case len(body) > MaxBody:
-		f = &Failure{http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("a request has at most %d bytes", MaxBody)}
+		return nil, &Failure{http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("a request has at most %d bytes", MaxBody)}
 	}
-	if f != nil {
-		done()
-		return nil, nil, f
-	}
-	return body, done, nil
+	c.keep(int64(len(body)))
+	return body, nil
 }
 
-// waitForRoom waits until other requests have been judged.
+// keep gives back what of maxHeld is more than n bytes: a request is held in
+// memory until the provider has it, which may take as long as its answer.
+func (c *conversation) keep(n int64) {
+	if n < c.held {
+		c.s.held.Release(c.held - n)
+		c.held = n
+	}
+}
+
+// waitForRoom waits until other requests are answered.
 func (c *conversation) waitForRoom(weight int64) bool {
 	ctx, cancel := context.WithTimeout(c.r.Context(), bodyWait)
 	defer cancel()
@@ -374,6 +380,7 @@ func (c *conversation) finish() {
 			c.fail(Failure{http.StatusInternalServerError, "bug", "the model gateway has a bug; the request was not sent on, or its answer is lost"})
 		}
 	}
+	defer c.keep(0)
 	c.entry.Took = c.s.cfg.Now().Sub(c.began)
 	c.s.cfg.Log(c.entry)
 	if c.s.cfg.Record != nil && c.call != nil {

@@ -156,6 +156,7 @@ type lab struct {
 	purse    *purse
 	asked    atomic.Int64
 	up       *Upstream
+	server   *Server
 	mu       sync.Mutex
 	entries  []Entry
 	requests []*http.Request
@@ -186,6 +187,7 @@ func newLab(t *testing.T, provider http.HandlerFunc) *lab {
 		Upstream: l.up, Budget: l.purse, Now: time.Now,
 		Log: func(e Entry) { l.mu.Lock(); l.entries = append(l.entries, e); l.mu.Unlock() },
 	})
+	l.server = s
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -518,6 +520,92 @@ func TestServer_HangUp(t *testing.T) {
 	close(gone)
 	if got, want := l.booked(1), "settled 50"; got != want {
 		t.Errorf("booked %q, want %q", got, want)
+	}
+}
+
+// TestServer_HangUpWhole: a provider goes on with an answer that is no stream
+// when nobody waits for it any more, so all that was reserved is booked, and not
+// what can have been made until then. The twin has been answered.
+func TestServer_HangUpWhole(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ body, booked string }{
+		"left":     {`{"max":50}`, "abandoned 60"},
+		"answered": {`{"max":50,"now":1}`, "settled 15"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{})
+			l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(c.body, "now") {
+					answerOK(w, r)
+				} else {
+					defer func() { <-r.Context().Done() }()
+				}
+				close(asked)
+			})
+			req, _ := http.NewRequest(http.MethodPost, l.url+"/v1/talk", strings.NewReader(c.body))
+			req.Header.Set("X-Api-Key", testToken)
+			req.Header.Set("Content-Type", "application/json")
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if res, err := http.DefaultClient.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					_ = res.Body.Close()
+				}
+			}()
+			<-asked
+			if strings.Contains(c.body, "now") {
+				<-ended
+			}
+			_ = l.server.Close(t.Context())
+			<-ended
+			if got := l.booked(1); got != c.booked {
+				t.Errorf("booked %q, want %q", got, c.booked)
+			}
+		})
+	}
+}
+
+// TestServer_RequestsAreHeld: the bound of what requests hold in memory counts
+// them until the provider has begun to answer; one that does not could be made
+// to fill the machine otherwise (D061).
+func TestServer_RequestsAreHeld(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	l := newLab(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-answer
+		sse(w, "text|hello", "usage|40", "end|")
+	})
+	free := func() bool {
+		ok := l.server.held.TryAcquire(maxHeld)
+		if ok {
+			l.server.held.Release(maxHeld)
+		}
+		return ok
+	}
+	go func() {
+		<-asked
+		if free() {
+			t.Error("a request that waits for its answer does not count")
+		}
+		close(answer)
+	}()
+	// Chunked: what was set aside for a length that is not known is given back.
+	req, _ := http.NewRequest(http.MethodPost, l.url+"/v1/talk", io.MultiReader(strings.NewReader(`{"max":50,"stream":true}`)))
+	req.Header.Set("X-Api-Key", testToken)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if !free() {
+		t.Error("a request whose answer has begun counts still")
+	}
+	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), "hello") {
+		t.Errorf("%q, %v", b, err)
 	}
 }
 

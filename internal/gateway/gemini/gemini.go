@@ -107,7 +107,7 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 		return call, nil
 	}
 	call.Output, _ = v.Get("generationConfig").Get(maxOutput).Int()
-	if pin.MaxOutput > 0 && call.Output > pin.MaxOutput {
+	if pin.MaxOutput > 0 {
 		d.SetOutput(call, pin.MaxOutput)
 	}
 	return call, nil

@@ -258,6 +258,8 @@ func TestSetOutput(t *testing.T) {
 		{"less was asked", `"generationConfig":{"maxOutputTokens":30}`, `30`, 0, 500},
 		{"nothing is left", `"generationConfig":{"maxOutputTokens":30}`, `1`, 0, 0},
 		{"the model's most", `"generationConfig":{"maxOutputTokens":800}`, `70`, 70, 500},
+		{"the model's most, not asked", ``, `70`, 70, 500},
+		{"the model's most, asked for nothing", `"generationConfig":{"maxOutputTokens":0}`, `70`, 70, 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,7 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 	if err := pinned(call, pin); err != nil {
 		return nil, err
 	}
-	if call.Output = bound(v, st.limits...); pin.MaxOutput > 0 && call.Output > pin.MaxOutput {
+	if call.Output = bound(v, st.limits...); pin.MaxOutput > 0 {
 		c.SetOutput(call, pin.MaxOutput)
 	}
 	return call, nil

@@ -240,6 +240,40 @@ func TestRead_Parameters(t *testing.T) {
 	}
 }
 
+// TestRead_MaxOutput: what a model may answer at most is said to the provider,
+// whether the client says anything or not; 0 is "without an end" to some.
+func TestRead_MaxOutput(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, more, member, want string
+		p                        gateway.Protocol
+	}{
+		{"chat, not asked", ``, "max_completion_tokens", "1000", chat(t)},
+		{"chat, less was asked", `,"max_tokens":30`, "max_tokens", "30", chat(t)},
+		{"chat, 0", `,"max_tokens":0`, "max_tokens", "1000", chat(t)},
+		{"chat, 0 beside a bound", `,"max_tokens":0,"max_completion_tokens":5`, "max_tokens", "1000", chat(t)},
+		{"responses, not asked", ``, "max_output_tokens", "1000", responses(t)},
+		{"responses, more was asked", `,"max_output_tokens":5000`, "max_output_tokens", "1000", responses(t)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := pin()
+			p.MaxOutput = 1000
+			body := `{"model":"x","messages":[{"role":"user","content":"hi"}]` + c.more + `}`
+			if strings.HasPrefix(c.name, "responses") {
+				body = `{"model":"x","input":"hi"` + c.more + `}`
+			}
+			call, err := c.p.Read(gateway.Generate, "", nil, []byte(body), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := call.Body.Get(c.member); v == nil || v.Text != c.want || call.Output == 0 || call.Output > 1000 {
+				t.Errorf("sent %s for %d, want %s", call.Body.AppendTo(nil), call.Output, c.want)
+			}
+		})
+	}
+}
+
 func TestSetOutput(t *testing.T) {
 	t.Parallel()
 	r, c := responses(t), chat(t)

@@ -57,7 +57,7 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 	if st.count {
 		return call, nil
 	}
-	if call.Output = bound(call.Body, st.limit); pin.MaxOutput > 0 && call.Output > pin.MaxOutput {
+	if call.Output = bound(call.Body, st.limit); pin.MaxOutput > 0 {
 		r.SetOutput(call, pin.MaxOutput)
 	}
 	return call, nil
