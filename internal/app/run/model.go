@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,7 @@ type modelPlan struct {
 	limits budget.Limits
 	token  string // what the sandbox has to say; it leaves this process for the sandbox alone
 	record string // the folder for content, or empty
+	used   string // what of the budgets of a day is used, for the header
 }
 
 // planModel finds the model that a run asks for, or returns nil.
@@ -67,6 +69,7 @@ func planModel(h Host, r *Request, workspace string, given []string) (*modelPlan
 			return nil, bailey.NewError(bailey.Invalid, name+" is passed (--env, --env-file or --secret), and --model sets it, or it is of no use beside it", "leave one of them out: with --model the sandbox needs no key")
 		}
 	}
+	p.used = usedToday(h, m.ID, p.limits)
 	if p.record, err = recordFolder(h, r.Record, workspace); err != nil {
 		return nil, err
 	}
@@ -74,6 +77,26 @@ func planModel(h Host, r *Request, workspace string, given []string) (*modelPlan
 	_, _ = rand.Read(token[:]) // it never fails (crypto/rand)
 	p.token = "bly-" + hex.EncodeToString(token[:])
 	return p, nil
+}
+
+// usedToday says what of the day's budgets is used already. What cannot be read
+// is told when a call is to be booked.
+func usedToday(h Host, model string, l budget.Limits) string {
+	if l.ModelDay.None() && l.Day.None() {
+		return ""
+	}
+	today, err := budget.In(h.Dirs.Data).Used(time.Now())
+	if err != nil {
+		return ""
+	}
+	var parts []string
+	if !l.ModelDay.None() {
+		parts = append(parts, today.Model(model).Of(l.ModelDay))
+	}
+	if !l.Day.None() {
+		parts = append(parts, "of all models "+today.All().Of(l.Day))
+	}
+	return " (used today: " + strings.Join(parts, ", ") + ")"
 }
 
 // modelFlags refuses what says something about a model that there is none of.
@@ -190,8 +213,8 @@ func (p *modelPlan) notes(mode bailey.NetMode) []string {
 		return nil
 	}
 	line := fmt.Sprintf("model: %s (%s at %s, %s)", p.ID, p.Name, p.Provider.Name, p.Dialect)
-	if b := limitsLine(p.limits); b != "" {
-		line += "; budget: " + b
+	if b := p.limits.Line(); b != "" {
+		line += "; budget: " + b + p.used
 	} else {
 		line += "; no budget (--budget 2M or 5usd sets one)"
 	}
@@ -217,18 +240,4 @@ func (p *modelPlan) openRecord(name string, id bailey.SandboxID) (*os.File, erro
 		return nil, bailey.WrapError(bailey.Invalid, "--record", err, "name a folder that you may write to")
 	}
 	return f, nil
-}
-
-// limitsLine says what may be used.
-func limitsLine(l budget.Limits) string {
-	var out []string
-	for _, part := range []struct {
-		limit budget.Limit
-		of    string
-	}{{l.Run, "this run"}, {l.ModelTask, "a task"}, {l.ModelDay, "a day"}, {l.Task, "a task, all models"}, {l.Day, "a day, all models"}} {
-		if !part.limit.None() {
-			out = append(out, part.limit.String()+" "+part.of)
-		}
-	}
-	return strings.Join(out, ", ")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/modelgate"
+	"github.com/bailey-dev/bailey/internal/pricing"
 	"github.com/bailey-dev/bailey/internal/spell"
 )
 
@@ -182,8 +183,8 @@ func useLine(t bailey.ModelUse) string {
 	if t.CacheRead+t.CacheWrite > 0 {
 		line += fmt.Sprintf(", with %d read from the cache and %d written to it", t.CacheRead, t.CacheWrite)
 	}
-	if t.CostUSD != "" {
-		line += ", " + t.CostUSD + " USD"
+	if cost, err := pricing.ParseUSD(t.CostUSD); err == nil {
+		line += ", " + cost.String()
 	}
 	if t.Estimated {
 		line += "; in part an estimate"
