@@ -200,6 +200,60 @@ func (c *Caller) Dial() (net.Conn, error) {
 	return s, nil
 }
 
+// Forward passes the connections of a listener on until the wire is lost, and
+// closes it. One that has said nothing takes no stream, so that none of the few
+// that wait is held by a program that connects ahead of its use. There are
+// MaxCalls at a time; more wait in the listener's queue.
+func (c *Caller) Forward(l net.Listener) {
+	places := make(chan struct{}, MaxCalls)
+	go func() {
+		<-c.session.CloseChan()
+		_ = l.Close()
+	}()
+	for {
+		select {
+		case places <- struct{}{}:
+		case <-c.session.CloseChan():
+			return
+		}
+		inside, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as no descriptor left
+			<-places
+			time.Sleep(acceptPause)
+			continue
+		}
+		go func() {
+			defer func() { <-places }()
+			c.pass(inside)
+		}()
+	}
+}
+
+// acceptPause is how long nothing is accepted when that failed.
+const acceptPause = 20 * time.Millisecond
+
+// pass waits for the first bytes of a connection and passes it on.
+func (c *Caller) pass(inside net.Conn) {
+	first := make([]byte, relayLeast)
+	n, err := inside.Read(first)
+	if n == 0 && err != nil {
+		_ = inside.Close()
+		return
+	}
+	call, err := c.Dial()
+	if err == nil {
+		_, err = call.Write(first[:n])
+	}
+	if err != nil {
+		_ = inside.Close()
+		return
+	}
+	Relay(inside, call)
+}
+
 // Relay passes bytes between a connection inside and one of the wire until
 // both directions have ended. It closes both.
 func Relay(inside, call net.Conn) {

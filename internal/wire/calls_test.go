@@ -41,19 +41,7 @@ func inside(t *testing.T, caller *wire.Caller) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			call, err := caller.Dial()
-			if err != nil {
-				return
-			}
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go wire.Relay(c, call)
-		}
-	}()
+	go caller.Forward(l)
 	return l.Addr().String()
 }
 
@@ -86,6 +74,38 @@ func TestCalls_ServeHTTP(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestCalls_SilentOnesHoldNoStream: however many connections say nothing, the
+// next one that does is served.
+func TestCalls_SilentOnesHoldNoStream(t *testing.T) {
+	t.Parallel()
+	calls, caller := callWire(t)
+	addr := inside(t, caller)
+	for range 100 {
+		c, err := net.Dial("tcp4", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	c, err := net.Dial("tcp4", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	call, err := calls.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(call, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+	_ = call.Close()
 }
 
 // TestCalls_SandboxOpensNone: a stream that the other end opens ends the wire,

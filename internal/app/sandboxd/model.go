@@ -24,22 +24,6 @@ func takeCalls() error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		defer listener.Close()
-		for {
-			// The host's end first: what cannot be served now waits in the queue of
-			// the listener, and takes no memory here.
-			call, err := caller.Dial()
-			if err != nil {
-				return
-			}
-			inside, err := listener.Accept()
-			if err != nil {
-				_ = call.Close()
-				continue
-			}
-			go wire.Relay(inside, call)
-		}
-	}()
+	go caller.Forward(listener)
 	return nil
 }
