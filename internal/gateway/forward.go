@@ -174,7 +174,9 @@ func (c *conversation) stream(ctx context.Context, meter Meter, body io.Reader) 
 	c.w.WriteHeader(http.StatusOK)
 	c.wrote, c.entry.Status = true, http.StatusOK
 	flush := http.NewResponseController(c.w) // the head goes with the first event: each message inside costs much
-	in := newEvents(body)
+	space := &room{all: c.s.room}
+	defer space.leave()
+	in := newEvents(body, space)
 	var out []byte
 	for {
 		name, data, err := in.next()
@@ -210,7 +212,9 @@ func (c *conversation) broken(ctx context.Context, err error) {
 // whole passes on an answer that is no stream.
 func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, size int64) {
 	const usual = 8 << 10 // with less room, what looks for the key would read into memory of its own
-	text, err := readAll(io.LimitReader(body, maxAnswer+1), max(size, usual))
+	space := &room{all: c.s.room}
+	defer space.leave()
+	text, err := readAll(&roomed{from: io.LimitReader(body, maxAnswer+1), room: space}, max(size, usual))
 	switch {
 	case err != nil:
 		c.broken(ctx, err)

@@ -99,7 +99,8 @@ type Config struct {
 type Server struct {
 	cfg    Config
 	http   *http.Server
-	held   *semaphore.Weighted
+	held   *semaphore.Weighted // of requests
+	room   *semaphore.Weighted // of answers
 	counts *rate.Limiter
 	lull   lull
 	calls  atomic.Int64
@@ -110,7 +111,7 @@ type Server struct {
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
+	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), room: semaphore.NewWeighted(maxRoom), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
 	s.ending, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // see there
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,

@@ -567,6 +567,38 @@ func TestServer_HangUpWhole(t *testing.T) {
 	}
 }
 
+// TestServer_AnswersAreHeld: a provider that sends large events, or large
+// answers, in many calls at a time does not fill the machine. Those that there
+// is no room for break off; the twins have room, and give it back.
+func TestServer_AnswersAreHeld(t *testing.T) {
+	t.Parallel()
+	const large = 1 << 20
+	for name, ask := range map[string]string{"stream": `{"max":50,"stream":true}`, "whole": `{"max":50}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, func(w http.ResponseWriter, _ *http.Request) {
+				if name == "stream" {
+					sse(w, "text|"+strings.Repeat("a", large), "usage|40", "end|")
+					return
+				}
+				answerText(w, http.StatusOK, strings.Repeat("a", large))
+			})
+			l.purse.left = 10 * large
+			if _, text := l.post(t, ask); len(text) < large {
+				t.Errorf("with room there are %d bytes", len(text))
+			}
+			l.booked(1) // by then it is given back
+			if !l.server.room.TryAcquire(maxRoom) {
+				t.Fatal("the room is not given back")
+			}
+			l.server.room.Release(large / 2)
+			if _, text := l.post(t, ask); !strings.Contains(text, "stream_broken") || len(text) >= large {
+				t.Errorf("without room there are %d bytes: %.60s", len(text), text)
+			}
+		})
+	}
+}
+
 // TestServer_RequestsAreHeld: the bound of what requests hold in memory counts
 // them until the provider has begun to answer; one that does not could be made
 // to fill the machine otherwise (D061).

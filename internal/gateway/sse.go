@@ -25,9 +25,12 @@ type events struct {
 	size  int  // of the event so far
 	cr    bool // the line before ended with CR: a LF belongs to it
 	long  []byte
+	room  *room // that the event may take
 }
 
-func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 2<<10)} }
+func newEvents(r io.Reader, in *room) *events {
+	return &events{r: bufio.NewReaderSize(r, 2<<10), room: in}
+}
 
 // next returns the next event's name and data, which are good until the call
 // after. A comment is an event without either, so that it can be passed on as a
@@ -43,6 +46,8 @@ func (e *events) next() (name string, data []byte, err error) {
 		switch {
 		case e.size > maxEvent:
 			return "", nil, errEvent
+		case !e.room.need(e.size):
+			return "", nil, errRoom
 		case len(line) == 0 && e.lines == 0 && len(e.name) == 0:
 			continue // nothing has been said
 		case len(line) == 0:
@@ -92,6 +97,9 @@ func (e *events) line() ([]byte, error) {
 			_, _ = e.r.Discard(len(chunk))
 			if len(e.long) > maxEvent {
 				return nil, errEvent
+			}
+			if !e.room.need(e.size + len(e.long)) {
+				return nil, errRoom
 			}
 			continue
 		}

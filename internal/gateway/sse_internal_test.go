@@ -9,11 +9,12 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/semaphore"
 )
 
 // readEvents lists the events of a stream, and how it ended.
 func readEvents(r io.Reader) ([]string, error) {
-	in := newEvents(r)
+	in := newEvents(r, &room{all: semaphore.NewWeighted(maxRoom)})
 	var out []string
 	for {
 		name, data, err := in.next()
@@ -81,7 +82,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("event: a\ndata: 1\n\n: c\n\ndata: 2\ndata: 3\r\r\n")
 	f.Add("data\n\n\xff\x00event: b\rdata: \r\r")
 	f.Fuzz(func(t *testing.T, stream string) {
-		in := newEvents(strings.NewReader(stream))
+		in := newEvents(strings.NewReader(stream), &room{all: semaphore.NewWeighted(maxRoom)})
 		var want []string
 		var again []byte
 		for {
