@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,12 +62,12 @@ func (m *Model) Test(ctx context.Context, key seal.Secret) (a Answer, sent bool,
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return a, !unsent(err), m.unreachable(err)
+		return a, !unsent(err), m.unreachable(without(err, secret))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 	if err != nil {
-		return a, true, m.unreachable(err)
+		return a, true, m.unreachable(without(err, secret))
 	}
 	if resp.StatusCode != http.StatusOK {
 		return a, resp.StatusCode >= http.StatusInternalServerError, m.refused(resp.StatusCode, text, secret)
@@ -85,6 +86,22 @@ func reveal(key seal.Secret) []byte { return key.Reveal() }
 func unsent(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
 	return ok && e.Op == "dial"
+}
+
+// without is an error whose text has no key in it: net/http quotes what it could
+// not read, and a provider may say there what it was sent.
+func without(err error, key []byte) error {
+	text := err.Error()
+	quoted := strconv.Quote(string(key))
+	for _, k := range []string{string(key), quoted[1 : len(quoted)-1]} {
+		if k != "" {
+			text = strings.ReplaceAll(text, k, "[secret]")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text) //nolint:err113 // it is told and not looked at
 }
 
 func (m *Model) unreachable(err error) error {

@@ -88,6 +88,12 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 		"a bad request":  {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadRequest) }, bailey.Invalid, false},
 		"busy":           {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTooManyRequests) }, bailey.Unavailable, false},
 		"broken":         {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) }, bailey.Unavailable, true},
+		"no HTTP": {func(w http.ResponseWriter) {
+			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				_, _ = io.WriteString(c, "HTTP/1.1 "+key+"\r\n\r\n")
+				_ = c.Close()
+			}
+		}, bailey.Unavailable, true},
 		"no JSON":        {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, bailey.Unavailable, true},
 		"another answer": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"model":"x","choices":[]}`) }, bailey.Unavailable, true},
 	} {
