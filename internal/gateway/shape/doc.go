@@ -41,7 +41,7 @@
 // # Expressions
 //
 //	text          a string that counts as tokens
-//	string        a string of up to 4096 bytes that does not, such as an id
+//	string        a string of up to 4096 bytes of which the first 64 do not, such as an id
 //	opaque        a string of any length that does not, such as a signature
 //	blob(weight)  a string of encoded bytes, which cost what "weights" says
 //	bool, int, number, null     int: whole and not negative

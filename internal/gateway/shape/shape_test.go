@@ -238,6 +238,7 @@ func TestShape_EstimatesTokens(t *testing.T) {
 		"text and a message":           {`{"model":"m","messages":[{"role":"user","content":"123456789"}]}`, 5 + 3},
 		"bytes are rounded up":         {`{"model":"m","messages":[{"role":"user","content":"1234"}]}`, 5 + 2},
 		"ids and numbers are nothing":  {`{"model":"mmmmmmmmmmmmmmmmm","messages":[],"max":100,"store":"abcdefgh"}`, 0},
+		"ids that are texts are":       {`{"model":"m","messages":[],"tools":[{"name":"` + strings.Repeat("n", 64+300) + `"}]}`, 100},
 		"the client's JSON as text":    {`{"model":"m","messages":[],"tools":[{"name":"n","schema":{"a":"bcd"}}]}`, 4},
 		"an image at least":            {message(`{"type":"image","source":{"type":"base64","data":"AAAA"}}`), 5 + 16},
 		"an image by its size":         {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 3000) + `"}}`), 5 + 30},

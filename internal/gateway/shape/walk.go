@@ -12,6 +12,7 @@ import (
 
 const (
 	mostShort   = 4096
+	usualShort  = 64 // an id or a name: what is longer is text, whatever it is called
 	mostRemoved = 100
 )
 
@@ -86,6 +87,7 @@ func (w *walker) str(s string, r *rule) *gateway.Refusal {
 		if len(s) > mostShort {
 			return w.refuse(400, "too_long", fmt.Sprintf("this is longer than %d bytes", mostShort))
 		}
+		w.bytes += int64(max(0, len(s)-usualShort))
 	case blob:
 		w.tokens += r.blob.tokens(len(s))
 	default:
