@@ -222,8 +222,12 @@ func (c *Caller) Forward(l net.Listener) {
 		}
 		if err != nil { // such as no descriptor left
 			<-places
-			time.Sleep(acceptPause)
-			continue
+			select {
+			case <-time.After(acceptPause):
+				continue
+			case <-c.session.CloseChan():
+				return
+			}
 		}
 		go func() {
 			defer func() { <-places }()
