@@ -110,6 +110,22 @@ func ParseLimit(s string) (Limit, error) {
 	return l, err
 }
 
+// ParseTokens reads a number of tokens: 200000, 200k, 1M.
+func ParseTokens(s string) (int64, error) {
+	number, per := s, int64(1)
+	if n := len(s); n > 0 {
+		if by, known := map[byte]int64{'k': thousand, 'K': thousand, 'm': million, 'M': million}[s[n-1]]; known {
+			number, per = s[:n-1], by
+		}
+	}
+	amount, err := pricing.ParseUSD(number)
+	if err != nil {
+		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no number of tokens", clip(s)), "write it as 20000, 500k or 2M")
+	}
+	l, err := tokenLimit(s, amount, per)
+	return l.Tokens, err
+}
+
 // LeastTokens is the smallest budget in tokens: less cannot pay for one call.
 const LeastTokens = 1 + leastOutput
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -22,7 +23,7 @@ type modelsCommand struct {
 	List    modelsListCommand    `cmd:"" help:"List the models that sandboxes may use."`
 	Check   modelsCheckCommand   `cmd:"" help:"Say what is wrong with models.yaml, its keys and its providers."`
 	Test    modelsTestCommand    `cmd:"" help:"Ask a model for one word, and print who answered and what it used."`
-	Example modelsExampleCommand `cmd:"" help:"Print a models.yaml to begin with."`
+	Example modelsExampleCommand `cmd:"" help:"Print a models.yaml to begin with, or write it."`
 }
 
 // modelsFile is where the file of models is, if there is one.
@@ -56,7 +57,7 @@ func (a *app) modelNames() (out []candidate) {
 
 // noModels is the error of a command that needs the file.
 func (a *app) noModels() error {
-	return bailey.NewError(bailey.NotFound, "there are no models: "+a.modelsFile()+" is not there", "bailey models example prints one to begin with")
+	return bailey.NewError(bailey.NotFound, "there are no models: "+a.modelsFile()+" is not there", models.WriteHint)
 }
 
 type modelsListCommand struct {
@@ -65,9 +66,9 @@ type modelsListCommand struct {
 
 // Help is what `bailey models list --help` says beyond the flags.
 func (modelsListCommand) Help() string {
-	return `Lists what models.yaml says, in its order, without asking a model anything. A provider is reachable when it takes a connection within 0.3 seconds. Busy is how many runs use the model now, of so many that may. Prices are in USD a million tokens of input and of output: those of models.yaml, else those of the list in bailey, which has a date (docs/models.md).
+	return `Lists what models.yaml says, in its order, without asking a model anything. A provider is reachable when it takes a connection within 0.3 seconds. Busy is how many runs use the model now, of so many that may. Behind a budget of a day stands what was used of it today. Prices are in USD a million tokens of input and of output: those of models.yaml, else those of the list in bailey, which has a date (docs/models.md).
 
-With --json: an array of objects with id, provider, dialect, reachable, busy, max_agents, price and budget. max_agents, price and the parts of budget are null where there is none.`
+With --json: an array of objects with id, provider, dialect, reachable, busy, max_agents, price, budget and used. max_agents, price and the parts of budget are null where there is none. used is what counts today (UTC) for the budget of the day, in tokens and in usd, and null where the record cannot be read.`
 }
 
 // reachWait is how long a list waits for a connection.
@@ -83,6 +84,13 @@ type modelRow struct {
 	MaxAgents *int      `json:"max_agents"`
 	Price     *priceRow `json:"price"`
 	Budget    budgetRow `json:"budget"`
+	Used      *usedRow  `json:"used"`
+}
+
+// usedRow is what was used today.
+type usedRow struct {
+	Tokens int64       `json:"tokens"`
+	USD    json.Number `json:"usd"`
 }
 
 // priceRow is prices in USD a million tokens.
@@ -116,24 +124,36 @@ func (c *modelsListCommand) Run(a *app) error {
 		if c.JSON {
 			return printJSON(a.stdout, []modelRow{})
 		}
-		_, err := fmt.Fprintf(a.stdout, "There are no models yet. Write this, with your own, into %s:\n\n%s", terminal.Sanitize(a.modelsFile()), models.Example)
+		_, err := fmt.Fprintf(a.stdout, "There are no models yet. Write this, with your own, into %s (bailey models example --write does):\n\n%s", terminal.Sanitize(a.modelsFile()), models.Example)
 		return err
 	}
+	used, unread := budget.In(a.host.Dirs.Data).Used(a.now()) // a list is no less true without it
 	rows, err := modelRows(a, cfg)
 	if err != nil {
 		return err
 	}
+	for i := range rows {
+		if u := used.Model(rows[i].ID); unread == nil {
+			rows[i].Used = &usedRow{u.Tokens, usd(u.Money)}
+		}
+	}
 	if c.JSON {
 		return printJSON(a.stdout, rows)
+	}
+	text := func(b models.Budget, u budget.Use) string {
+		if unread != nil {
+			return budgetText(b, nil)
+		}
+		return budgetText(b, &u)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "MODEL\tPROVIDER\tDIALECT\tREACHABLE\tBUSY\tPRICE\tBUDGET")
 	for i, r := range rows {
 		m := &cfg.Models[i]
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID+mark(r.ID == cfg.Default), r.Provider, r.Dialect, yesNo(r.Reachable), busyText(r.Busy, m.MaxAgents), priceText(m.Price), budgetText(m.Budget))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID+mark(r.ID == cfg.Default), r.Provider, r.Dialect, yesNo(r.Reachable), busyText(r.Busy, m.MaxAgents), priceText(m.Price), text(m.Budget, used.Model(m.ID)))
 	}
 	if !cfg.Budget.None() {
-		_, _ = fmt.Fprintf(w, "all\t\t\t\t\t\t%s\n", budgetText(cfg.Budget))
+		_, _ = fmt.Fprintf(w, "all\t\t\t\t\t\t%s\n", text(cfg.Budget, used.All()))
 	}
 	return w.Flush()
 }
@@ -228,34 +248,23 @@ func priceText(p *pricing.Price) string {
 	return perMillion(p.Input).String() + "/" + perMillion(p.Output).String() + more
 }
 
-func budgetText(b models.Budget) string {
+// budgetText has what was used today behind a budget of a day, if it is known.
+func budgetText(b models.Budget, used *budget.Use) string {
 	var parts []string
 	if !b.Task.None() {
 		parts = append(parts, "task "+b.Task.String())
 	}
 	if !b.Day.None() {
-		parts = append(parts, "day "+b.Day.String())
+		day := "day " + b.Day.String()
+		if used != nil {
+			day += " (" + used.Of(b.Day) + " used)"
+		}
+		parts = append(parts, day)
 	}
 	if parts == nil {
 		return "-"
 	}
 	return strings.Join(parts, "; ")
-}
-
-type modelsExampleCommand struct{}
-
-// Help is what `bailey models example --help` says.
-func (modelsExampleCommand) Help() string {
-	return `Nothing is written: save it yourself as models.yaml in the folder of bailey's settings (docs/models.md).
-
-Example:
-  bailey models example`
-}
-
-// Run prints the example.
-func (c *modelsExampleCommand) Run(a *app) error {
-	_, err := fmt.Fprint(a.stdout, models.Example)
-	return err
 }
 
 type modelsCheckCommand struct {
@@ -264,7 +273,7 @@ type modelsCheckCommand struct {
 
 // Help is what `bailey models check --help` says beyond the flags.
 func (modelsCheckCommand) Help() string {
-	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. When the file is right: whether each provider's key is kept for the gateway (the vault is opened, no value is looked at), and whether each provider takes a connection. No model is asked.
+	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. When the file is right: whether each provider's key is kept for the gateway (the vault is opened, no value is looked at), whether each provider takes a connection, and whether it speaks TLS where its address says so, with a certificate that holds, and none where it does not. No model is asked, and no key is sent.
 
 Exit codes: 0 when all of it holds; 1 when something does not; 125 when the file or the vault cannot be read.`
 }
@@ -286,9 +295,12 @@ func (c *modelsCheckCommand) Run(a *app) error {
 		return err
 	}
 	const wait = 3 * time.Second
-	reach := cfg.Reach(a.ctx, wait)
+	reach := cfg.Greet(a.ctx, wait)
 	for _, p := range cfg.Providers() {
-		if err := reach[p.Name]; err != nil {
+		err := reach[p.Name]
+		if _, network := errors.AsType[*net.OpError](err); err != nil && !network {
+			faults = append(faults, fmt.Sprintf("%s: provider %s, at %s: %s", p.From, p.Name, p.Base, err))
+		} else if err != nil {
 			faults = append(faults, fmt.Sprintf("%s: provider %s cannot be reached: %s", p.From, p.Name, err))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/pricing"
 	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -70,7 +71,7 @@ func (c *modelsTestCommand) Run(a *app) error {
 		_, _ = fmt.Fprintf(a.stderr, "note: the model that was asked for is %s\n", terminal.Sanitize(m.Name))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(w, "model\t%s\nserved\t%s\ninput\t%d tokens\noutput\t%d tokens\ncost\t%s\n", m.ID, terminal.Sanitize(answer.Served), row.Input, row.Output, cost)
+	_, _ = fmt.Fprintf(w, "model\t%s\nserved\t%s\ninput\t%s\noutput\t%s\ncost\t%s\n", m.ID, terminal.Sanitize(answer.Served), spell.Count(int(row.Input), "token"), spell.Count(int(row.Output), "token"), cost)
 	return w.Flush()
 }
 
@@ -85,8 +86,12 @@ func (a *app) modelKey(m *models.Model) (key seal.Secret, forget func(), err err
 		return key, nil, err
 	}
 	d, value, err := v.Get(m.Provider.Secret)
-	if err == nil && !d.Gateway {
-		err = bailey.NewError(bailey.Forbidden, "the secret "+d.Name+" is not kept for the gateway", "keep another for it: bailey secret set NAME --for gateway")
+	switch {
+	case bailey.KindOf(err) == bailey.NotFound:
+		err = bailey.NewError(bailey.NotFound, "there is no secret "+m.Provider.Secret+", which is the key of the provider "+m.Provider.Name, "keep it: bailey secret set "+m.Provider.Secret+" --for gateway")
+	case err == nil && !d.Gateway:
+		value.Wipe()
+		err = bailey.NewError(bailey.Forbidden, "the secret "+d.Name+" is kept for hosts, and not for the gateway", "change it: bailey secret edit "+d.Name+" --for gateway")
 	}
 	if err != nil {
 		v.Close()

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -23,7 +25,7 @@ type usageCommand struct {
 func (usageCommand) Help() string {
 	return `Adds up the calls of models that went through bailey. INPUT is the tokens that were neither read from the provider's cache nor written to it; OUTPUT holds those of thinking. COST is of the calls whose model had a price. OPEN is what is reserved by calls that are under way; where a process died with one it stays there, and counts as spent on its day.
 
-With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some.
+With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some. By task, in the order in which they began, there are started and models too, and the key is the id of the run's sandbox; the text has the end of it alone, which the run's name ends in.
 
 Examples:
   bailey usage --since 7d --by day
@@ -32,15 +34,17 @@ Examples:
 
 // usageRow is the published form of a row.
 type usageRow struct {
-	Key          string `json:"key"`
-	Requests     int64  `json:"requests"`
-	Input        int64  `json:"input_tokens"`
-	Output       int64  `json:"output_tokens"`
-	CacheRead    int64  `json:"cache_read"`
-	CacheWrite   int64  `json:"cache_write"`
-	Cost         any    `json:"cost_usd"`
-	OpenRequests int64  `json:"open_requests,omitempty"`
-	OpenTokens   int64  `json:"open_tokens,omitempty"`
+	Key          string   `json:"key"`
+	Started      string   `json:"started,omitempty"`
+	Models       []string `json:"models,omitempty"`
+	Requests     int64    `json:"requests"`
+	Input        int64    `json:"input_tokens"`
+	Output       int64    `json:"output_tokens"`
+	CacheRead    int64    `json:"cache_read"`
+	CacheWrite   int64    `json:"cache_write"`
+	Cost         any      `json:"cost_usd"`
+	OpenRequests int64    `json:"open_requests,omitempty"`
+	OpenTokens   int64    `json:"open_tokens,omitempty"`
 }
 
 // usd is an amount as a number of dollars, exactly.
@@ -58,12 +62,15 @@ func (c *usageCommand) Run(a *app) error {
 		return err
 	}
 	if report.Odd > 0 {
-		_, _ = fmt.Fprintf(a.stderr, "note: %d lines of the record are damaged and say nothing\n", report.Odd)
+		_, _ = fmt.Fprintf(a.stderr, "note: %s of the record cannot be read\n", spell.Count(report.Odd, "line"))
 	}
 	if c.JSON {
 		rows := make([]usageRow, 0, len(report.Rows))
 		for _, r := range report.Rows {
 			row := usageRow{Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, OpenRequests: r.Open, OpenTokens: r.OpenTokens}
+			if by == budget.ByTask {
+				row.Started, row.Models = r.Started.UTC().Format(time.RFC3339), r.Models
+			}
 			if r.Priced {
 				row.Cost = usd(r.Cost)
 			}
@@ -80,7 +87,7 @@ func (c *usageCommand) Run(a *app) error {
 
 func (c *usageCommand) table(a *app, report budget.Report) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	title := map[string]string{"model": "MODEL", "task": "TASK", "day": "DAY"}[c.By]
+	title := map[string]string{"model": "MODEL", "task": "STARTED\tTASK\tMODELS", "day": "DAY"}[c.By]
 	_, _ = fmt.Fprintln(w, title+"\tREQUESTS\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tCOST\tOPEN")
 	row := func(key string, r budget.Row) {
 		cost, open := "-", "-"
@@ -90,13 +97,31 @@ func (c *usageCommand) table(a *app, report budget.Report) error {
 		if r.Open > 0 {
 			open = fmt.Sprintf("%d (%d tokens)", r.Open, r.OpenTokens)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", terminal.Sanitize(key), r.Requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", key, r.Requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
 	}
 	for _, r := range report.Rows {
-		row(r.Key, r)
+		key := terminal.Sanitize(r.Key)
+		if c.By == "task" {
+			key = r.Started.Local().Format(time.DateTime) + "\t" + terminal.Sanitize(runOf(r.Key)) + "\t" + terminal.Sanitize(strings.Join(r.Models, ", "))
+		}
+		row(key, r)
 	}
 	if len(report.Rows) > 1 {
-		row("total of "+strconv.Itoa(len(report.Rows)), report.Total)
+		key := "total of " + strconv.Itoa(len(report.Rows))
+		if c.By == "task" {
+			key += "\t\t"
+		}
+		row(key, report.Total)
 	}
 	return w.Flush()
+}
+
+// runOf is a task as a person knows it: a run's name ends in the last eight
+// digits of its sandbox's id.
+func runOf(task string) string {
+	const shown = 8
+	if id, run := strings.CutPrefix(task, "sbx_"); run && len(id) > shown {
+		return "…" + id[len(id)-shown:]
+	}
+	return task
 }

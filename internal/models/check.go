@@ -1,9 +1,14 @@
 package models
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +37,7 @@ func (c *Config) Check(find func(name string) (secret.Definition, error)) []stri
 		case err != nil:
 			out = append(out, fmt.Sprintf("%s: provider %s: there is no secret %s; keep it: %s", p.keyFrom, p.Name, p.Secret, set))
 		case !d.Gateway:
-			out = append(out, fmt.Sprintf("%s: provider %s: the secret %s is not kept for the gateway; keep another for it: bailey secret set NAME --for gateway", p.keyFrom, p.Name, p.Secret))
+			out = append(out, fmt.Sprintf("%s: provider %s: the secret %s is kept for hosts, and not for the gateway; change it: bailey secret edit %s --for gateway", p.keyFrom, p.Name, p.Secret, p.Secret))
 		}
 	}
 	return out
@@ -55,16 +60,42 @@ func (c *Config) Providers() []Provider {
 // returns what stands in the way, by the provider's name; nil: nothing. Nothing
 // is sent.
 func (c *Config) Reach(ctx context.Context, most time.Duration) map[string]error {
+	return c.each(func(p *Provider) error {
+		conn, err := p.dial(ctx, most)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+}
+
+// Greet connects as Reach does, and finds out whether each provider speaks TLS
+// where its address says so, with a certificate that holds, and none where it
+// does not. It asks for nothing, and no key is sent.
+func (c *Config) Greet(ctx context.Context, most time.Duration) map[string]error {
+	return c.each(func(p *Provider) error {
+		conn, err := p.dial(ctx, most)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		ctx, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		if strings.HasPrefix(p.Base, "https:") {
+			return p.greetTLS(ctx, conn)
+		}
+		return p.greetPlain(ctx, conn)
+	})
+}
+
+// each asks f about every provider at once.
+func (c *Config) each(f func(*Provider) error) map[string]error {
 	out := map[string]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, p := range c.Providers() {
 		wg.Go(func() {
-			host, port := p.HostPort()
-			conn, err := (&net.Dialer{Timeout: most}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-			if err == nil {
-				_ = conn.Close()
-			}
+			err := f(&p)
 			mu.Lock()
 			defer mu.Unlock()
 			out[p.Name] = err
@@ -72,4 +103,36 @@ func (c *Config) Reach(ctx context.Context, most time.Duration) map[string]error
 	}
 	wg.Wait()
 	return out
+}
+
+func (p *Provider) dial(ctx context.Context, most time.Duration) (net.Conn, error) {
+	host, port := p.HostPort()
+	return (&net.Dialer{Timeout: most}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+func (p *Provider) greetTLS(ctx context.Context, conn net.Conn) error {
+	host, _ := p.HostPort()
+	err := tls.Client(conn, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+		return errors.New("it does not speak TLS; is base_url to begin with http://?")
+	}
+	return err
+}
+
+// greetPlain takes a server for one of TLS that says so, or answers with an
+// alert (RFC 8446, section 6). One that says nothing is not complained about:
+// calls will tell.
+func (p *Provider) greetPlain(ctx context.Context, conn net.Conn) error {
+	const alert = 0x15
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	host, port := p.HostPort()
+	_, _ = fmt.Fprintf(conn, "HEAD / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", net.JoinHostPort(host, port))
+	const enough = 1000
+	text, _ := io.ReadAll(io.LimitReader(conn, enough)) // it may end in any way
+	said := strings.ToLower(string(text))
+	if bytes.HasPrefix(text, []byte{alert}) || strings.HasPrefix(said, "http/1.") && strings.Contains(said, " 400 ") && strings.Contains(said, "https") {
+		return errors.New("it speaks TLS; is base_url to begin with https://?")
+	}
+	return nil
 }

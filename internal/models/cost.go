@@ -26,7 +26,7 @@ func (p *parser) price(m *Model, n *yamlfile.Node) {
 	item := p.rates(v)
 	for _, t := range yamlfile.Items(yamlfile.Get(v, "tiers")) {
 		tier := pricing.ListItemTier{ListItem: p.rates(t)}
-		p.number(yamlfile.Get(t, "above"), &tier.Above)
+		p.tokens("models."+m.ID+".price.tiers", yamlfile.Get(t, "above"), &tier.Above)
 		item.Tiers = append(item.Tiers, tier)
 	}
 	if p.Problems() > before {
@@ -64,7 +64,7 @@ func (p *parser) limit(n *yamlfile.Node) budget.Limit {
 	if yamlfile.IsList(n) {
 		texts = nil
 		for _, v := range n.Content {
-			if _, err := budget.ParseLimit(v.Value); p.Wrong(v, err) {
+			if _, err := budget.ParseLimits([]string{v.Value}); p.Wrong(v, err) {
 				return budget.Limit{}
 			}
 			texts = append(texts, v.Value)

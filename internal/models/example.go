@@ -1,5 +1,8 @@
 package models
 
+// WriteHint is what is said where there is no file.
+const WriteHint = "bailey models example --write makes one to begin with"
+
 // Example is a file that can be begun with.
 const Example = `# Models for sandboxes: ~/.config/bailey/models.yaml
 # bailey secret set claude-key --for gateway     keeps the key of a provider

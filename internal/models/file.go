@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/spell"
@@ -115,11 +116,25 @@ func (p *parser) provider(name, n *yamlfile.Node) {
 		p.At(v, "insecure_http says nothing beside an address with https; leave it out")
 	}
 	if v := yamlfile.Get(yamlfile.Get(n, "key"), "secret"); v != nil {
-		p.Wrong(v, secret.CheckName(v.Value))
+		if secret.CheckName(v.Value) != nil || likeKey(v.Value) {
+			p.At(v, "providers.%s.key.secret: that cannot name a secret; %s", out.Name, keyHint)
+		}
 		out.Secret, out.keyFrom = v.Value, p.From(v)
 	}
 	p.providers[out.Name] = out
 	p.broken[out.Name] = p.Problems() > before
+}
+
+// likeKey reports whether a text that could name a secret is more likely one:
+// it begins as keys do, or has a long word of digits and letters.
+func likeKey(s string) bool {
+	const long = 20
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {
+		if len(word) >= long && strings.ContainsAny(word, "0123456789") {
+			return true
+		}
+	}
+	return strings.HasPrefix(s, "sk-") || strings.HasPrefix(s, "sk_")
 }
 
 func (p *parser) model(name, n *yamlfile.Node) Model {
@@ -136,8 +151,9 @@ func (p *parser) model(name, n *yamlfile.Node) Model {
 	if known {
 		p.dialect(&m, n)
 	}
-	p.number(yamlfile.Get(n, "context"), &m.Context)
-	p.number(yamlfile.Get(n, "max_output"), &m.MaxOutput)
+	at := "models." + m.ID + "."
+	p.tokens(at+"context", yamlfile.Get(n, "context"), &m.Context)
+	p.tokens(at+"max_output", yamlfile.Get(n, "max_output"), &m.MaxOutput)
 	var agents int64
 	p.number(yamlfile.Get(n, "max_agents"), &agents)
 	m.MaxAgents = int(agents)
@@ -184,6 +200,20 @@ func (p *parser) number(n *yamlfile.Node, to *int64) {
 	if n != nil {
 		p.Wrong(n, n.Decode(to))
 	}
+}
+
+// tokens reads a number of tokens, such as 200000, 200k or 1M.
+func (p *parser) tokens(where string, n *yamlfile.Node, to *int64) {
+	const most = 1_000_000_000
+	if n == nil {
+		return
+	}
+	v, err := budget.ParseTokens(n.Value)
+	if err != nil || v < 1 || v > most {
+		p.At(n, "%s: %q is not a number of tokens; write one from 1 to 1000M, such as 200000, 200k or 1M", where, bounded(n.Value))
+		return
+	}
+	*to = v
 }
 
 // Lengths of texts, in bytes.

@@ -99,7 +99,7 @@ func (c *Config) Names() []string {
 // without one. Of no file there is none.
 func (c *Config) Find(name string) (*Model, error) {
 	if c == nil { // as Load returns it where there is no file
-		return nil, bailey.NewError(bailey.NotFound, "there are no models: there is no "+FileName, "bailey models example prints one to begin with")
+		return nil, bailey.NewError(bailey.NotFound, "there are no models: there is no "+FileName, WriteHint)
 	}
 	if name == "" {
 		if c.Default == "" {
@@ -110,6 +110,11 @@ func (c *Config) Find(name string) (*Model, error) {
 	for i := range c.Models {
 		if c.Models[i].ID == name {
 			return &c.Models[i], nil
+		}
+	}
+	for i := range c.Models {
+		if m := &c.Models[i]; m.Name == name {
+			return nil, bailey.NewError(bailey.NotFound, "there is no model "+bounded(name)+" in "+c.Path, bounded(name)+" is the provider's name for "+m.ID+": write "+m.ID)
 		}
 	}
 	return nil, bailey.NewError(bailey.NotFound, "there is no model "+bounded(name)+" in "+c.Path, spell.DidYouMean(name, c.Names()))

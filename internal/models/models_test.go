@@ -109,6 +109,10 @@ func TestFind_NamesTheNearest(t *testing.T) {
 	if e, ok := errors.AsType[*bailey.Error](err); !ok || e.Kind != bailey.NotFound || !strings.Contains(e.Hint, `did you mean "small"?`) {
 		t.Errorf("%v", err)
 	}
+	_, err = c.Find("real-1")
+	if e, ok := errors.AsType[*bailey.Error](err); !ok || e.Hint != "real-1 is the provider's name for small: write small" {
+		t.Errorf("%v", err)
+	}
 	if _, err := c.Find(strings.Repeat("x", 10000)); err == nil || len(err.Error()) > 300 {
 		t.Errorf("%v", err)
 	}
@@ -175,7 +179,25 @@ func TestParse_RefusesWithThePlaceAndTheFix(t *testing.T) {
 		{model("max_agents: 0"), `f:6:17: models.m.max_agents: "0" is not a number of runs`},
 		{model("context: 10\n    max_output: 11"), `f:7:17: max_output is more than context`},
 		{model("drop: [model]"), `f:6:12: model is the gateway's own, and cannot be dropped`},
-		{model("drop: [max_tokens]"), `max_tokens is the gateway's own`},
+		{model("drop: [max_tokens]"), `max_tokens is the gateway's own, and cannot be dropped; leave it out; max_output bounds`},
+		{model("context: 200G"), `models.m.context: "200G" is not a number of tokens; write one from 1 to 1000M`},
+		{model("context: 1.5"), `models.m.context: "1.5" is not a number of tokens`},
+		{model("max_output: 2000M"), `models.m.max_output: "2000M" is not a number of tokens`},
+		{model("context: 0x10"), `models.m.context: "0x10" is not a number of tokens`},
+		{model("context: 9223372036854775807k"), `is not a number of tokens`},
+		{model("context: true"), `models.m.context: "true" is not a number of tokens`},
+		{model("context: [1]"), `models.m.context: a list is neither text nor a number`},
+		{model("budget: {task: 5}"), `f:6:20: "5" is no budget: 5 tokens would pay for no call; write 5usd or 5M`},
+		{model("budget: {task: 'x,1'}"), `f:6:20: "x" is no budget`},
+		{model("budget: {run: 2M}"), `unknown key "run" in models.m.budget; did you mean "task"?`},
+		{model("max_tokens: 5"), `unknown key "max_tokens" in models.m; did you mean "max_output"?`},
+		{model("model: x"), `unknown key "model" in models.m; did you mean "name"?`},
+		{model("context_window: 5"), `did you mean "context"?`},
+		{model("price: {prompt: 1, input: 1, output: 1}"), `did you mean "input"?`},
+		{provider("kind: openai\n    url: x"), `unknown key "url" in providers.p; did you mean "base_url"?`},
+		{provider("kind: openai\n    endpoint: x"), `did you mean "base_url"?`},
+		{provider("kind: openai\n    type: x"), `did you mean "kind"?`},
+		{provider("kind: openai\n    api_key: sk-x"), `f:4:5: unknown key "api_key" in providers.p; did you mean "key"? keep it with bailey secret set NAME --for gateway, and write key: {secret: NAME}`},
 		{model("drop: [a, a]"), `drop names "a" twice`},
 		{model("rename: {max_tokens: foo}"), ``},
 		{model("rename: {a: model}"), `f:6:17: model is the gateway's own`},
@@ -218,9 +240,9 @@ func TestParse_RefusesWithThePlaceAndTheFix(t *testing.T) {
 		{base(`"https://example.com/a b"`), `this is no address`},
 		{base(`"https://exämple.com"`), `this is no address`},
 		{base("https://example.com\n    insecure_http: true"), `f:5:20: insecure_http says nothing`},
-		{provider("kind: openai\n    key: {secret: sk-Canary}"), `f:4:19: that cannot name a secret`},
-		{provider("kind: openai\n    key: canary"), `providers.p.key: "canary" is not a mapping`},
-		{provider("kind: openai\n    key: {}"), `providers.p.key has no secret`},
+		{provider("kind: openai\n    key: {secret: sk-Canary}"), `f:4:19: providers.p.key.secret: that cannot name a secret; keep it with bailey secret set NAME --for gateway`},
+		{provider("kind: openai\n    key: canary"), `f:4:10: providers.p.key: a text does not name a secret; keep it with bailey secret set NAME --for gateway, and write key: {secret: NAME}; a key that stood here should be made anew at the provider`},
+		{provider("kind: openai\n    key: {}"), `providers.p.key: that does not name a secret; keep it`},
 	} {
 		_, err := models.Parse("f", []byte(c.text))
 		if c.want == "" {
@@ -230,9 +252,51 @@ func TestParse_RefusesWithThePlaceAndTheFix(t *testing.T) {
 			continue
 		}
 		var invalid *yamlfile.InvalidError
-		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) || strings.Contains(strings.ToLower(err.Error()), "canary") {
 			t.Errorf("%s\n%v\nwant %s", c.text, err, c.want)
 		}
+	}
+}
+
+// TestParse_NeverRepeatsAKey, wherever in a provider it was written.
+func TestParse_NeverRepeatsAKey(t *testing.T) {
+	t.Parallel()
+	const key = "sk-ant-api03-x0canary0x"
+	for _, s := range []string{
+		"key: " + key, "key: {" + key + "}", "key: {secret: " + key + "}", "key: {env: " + key + "}", "key: {" + key + ": x}", "key: [" + key + "]", "key: {secret: [" + key + "]}",
+		"key: {secret: x, value: " + key + "}", "key: {secret: x, secret: " + key + "}", "key: !" + key + " x", "key: *" + key, "key: &" + key + " x",
+		"api_key: " + key, "apikey: {value: " + key + "}", "headers: {x-api-key: " + key + "}", "headers: [" + key + "]", "token: " + key, "foo: " + key,
+		"base_url: https://api.test/?key=" + key, "base_url: https://" + key + "@api.test", "key: {secret: 0123456789abcdef0123456789abcdef}", "key: {secret: a-0123456789abcdef0123canary}",
+	} {
+		_, err := models.Parse("f", []byte("providers:\n  p:\n    kind: anthropic\n    "+s+"\nmodels:\n  m: {provider: p}\n"))
+		if err == nil || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "0123456789abcdef") || strings.Contains(err.Error(), "api03") {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	for _, name := range []string{"model-key", "anthropic-key-for-the-team-in-zurich", "key_2", "openai.2026-11-30"} {
+		c := parse(t, "providers: {p: {kind: anthropic, key: {secret: "+name+"}}}\nmodels: {m: {provider: p}}\n")
+		if got := c.Models[0].Provider.Secret; got != name {
+			t.Errorf("twin: %q, want %q", got, name)
+		}
+	}
+	_, err := models.Parse("f", []byte("providers: {p: "+key+"}\nmodels: {m: {provider: p}}\n"))
+	if err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("in place of a provider: %v", err)
+	}
+}
+
+// TestParse_NumbersOfTokens are written as budgets are.
+func TestParse_NumbersOfTokens(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]int64{"200000": 200_000, "200k": 200_000, "1M": 1_000_000, "1.5M": 1_500_000, "'200k'": 200_000, "1000M": 1_000_000_000, "1": 1} {
+		c := parse(t, "providers: {p: {kind: ollama}}\nmodels: {m: {provider: p, context: "+in+", price: {input: 0, output: 0, tiers: [{above: "+in+", input: 0, output: 0}]}}}\n")
+		if m := c.Models[0]; m.Context != want || m.Price.Tiers[0].Above != want {
+			t.Errorf("%s: %d, %d", in, m.Context, m.Price.Tiers[0].Above)
+		}
+	}
+	c := parse(t, "providers: {p: {kind: ollama}}\nmodels: {m: {provider: p, price: {input: 1, output: 1}, budget: {task: '2M, 5usd'}}}\n")
+	if got := c.Models[0].Budget.Task; got != (budget.Limit{Tokens: 2_000_000, Money: 5 * pricing.USD}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -320,6 +384,16 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := models.Load(dir, ""); bailey.KindOf(err) != bailey.Forbidden {
 		t.Errorf("a file that everybody can write: %v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = models.Load(dir, "")
+	if e, ok := errors.AsType[*bailey.Error](err); !ok || e.Hint != "make it yours to write: chmod 600 "+path+" && chmod go-w "+dir {
+		t.Errorf("one hint that mends all: %v", e)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	workspace := t.TempDir()
 	if err := errors.Join(os.Rename(path, filepath.Join(workspace, "m.yaml")), os.Symlink(filepath.Join(workspace, "m.yaml"), path), os.Chmod(filepath.Join(workspace, "m.yaml"), 0o600)); err != nil {

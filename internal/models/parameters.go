@@ -33,7 +33,11 @@ func checkFree(name, verb string) error {
 		return err
 	}
 	if slices.Contains(kept(), name) {
-		return bailey.NewError(bailey.Invalid, name+" is the gateway's own, and cannot be "+verb, "leave it out; max_output bounds what is answered")
+		fix := "leave it out"
+		if strings.HasPrefix(name, "max") {
+			fix += "; max_output bounds what is answered"
+		}
+		return bailey.NewError(bailey.Invalid, name+" is the gateway's own, and cannot be "+verb, fix)
 	}
 	return nil
 }

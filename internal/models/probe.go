@@ -122,7 +122,7 @@ func (m *Model) refused(status int, text, key []byte) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		kind, hint = bailey.Forbidden, "look at its key: bailey secret rotate "+m.Provider.Secret
 		if m.Provider.Secret == "" {
-			hint = "it wants a key: write key: {secret: NAME} in models.yaml"
+			hint = "it wants a key: bailey secret set NAME --for gateway keeps it; write key: {secret: NAME} in models.yaml"
 		}
 	case status >= 300 && status < 400:
 		kind, hint = bailey.Invalid, "it sends elsewhere, which is not followed: write that address as base_url"

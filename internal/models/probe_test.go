@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -144,6 +145,29 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestGreet_TellsTLSFromNone in both directions, before any key is sent.
+func TestGreet_TellsTLSFromNone(t *testing.T) {
+	t.Parallel()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secured := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secured.StartTLS()
+	defer secured.Close()
+	turned := func(url, from, to string) string { return to + strings.TrimPrefix(url, from) }
+	c := parse(t, "providers:\n  plain: {kind: vllm, base_url: '"+plain.URL+"'}\n  down: {kind: vllm, base_url: '"+nobody(t)+"'}\n"+
+		"  strange: {kind: vllm, base_url: '"+secured.URL+"'}\n  wrong: {kind: vllm, base_url: '"+turned(plain.URL, "http:", "https:")+"'}\n  bare: {kind: vllm, base_url: '"+turned(secured.URL, "https:", "http:")+"'}\n"+
+		"models: {a: {provider: plain}, b: {provider: down}, c: {provider: strange}, d: {provider: wrong}, e: {provider: bare}}\n")
+	got := c.Greet(t.Context(), 10*time.Second)
+	for name, want := range map[string]string{
+		"plain": "", "down": "refused", "strange": "certificate", "wrong": "it does not speak TLS; is base_url to begin with http://?", "bare": "it speaks TLS; is base_url to begin with https://?",
+	} {
+		if err := got[name]; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 func TestCheck_KeysAreKeptForTheGateway(t *testing.T) {
 	t.Parallel()
 	c := parse(t, "providers:\n  good: {kind: openai, key: {secret: good}}\n  gone: {kind: openai, key: {secret: gone}}\n  other: {kind: openai, key: {secret: other}}\n  none: {kind: openai}\n  local: {kind: ollama}\n"+
@@ -155,7 +179,7 @@ func TestCheck_KeysAreKeptForTheGateway(t *testing.T) {
 		return secret.Definition{Name: name, Gateway: name == "good"}, nil
 	})
 	if len(got) != 3 || !strings.HasPrefix(got[0], "models.yaml:3:38: provider gone: there is no secret gone; keep it: bailey secret set gone --for gateway") ||
-		!strings.Contains(got[1], "other is not kept for the gateway") || !strings.HasPrefix(got[2], "models.yaml:5:3: provider none: ") {
+		!strings.Contains(got[1], "other is kept for hosts, and not for the gateway; change it: bailey secret edit other --for gateway") || !strings.HasPrefix(got[2], "models.yaml:5:3: provider none: ") {
 		t.Errorf("%q", got)
 	}
 	if got := c.Check(nil); len(got) != 4 {

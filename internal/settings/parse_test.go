@@ -118,7 +118,7 @@ func TestParse_Refuses(t *testing.T) {
 		{"net:\n  dns: on", `f:2:8: net.dns: unknown value "on"`},
 		{"net: []", `f:1:6: net: a list is not a mapping`},
 		{"- net", `f:1:1: the file: a list is not a mapping`},
-		{"net", `f:1:1: the file: "net" is not a mapping`},
+		{"net", `f:1:1: the file: a text is not a mapping`},
 		{"net:\n  allow: example.com", `f:2:10: net.allow: "example.com" is not a list; write [example.com]`},
 		{"net:\n  allow:\n  - 10.5", `f:3:5: net.allow[0]: "10.5" is not text`},
 		{"net:\n  allow:\n  - ''", `f:3:5: net.allow[0] is empty`},

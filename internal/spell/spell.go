@@ -11,7 +11,7 @@ const longest = 64
 // Nearest returns the known word that a wrong one was most likely meant to be,
 // or "" if none is near. The known words are in lower case.
 func Nearest(word string, known []string) string {
-	best, least := "", 2+min(len(word), longest-2)/2
+	best, least := "", 1+max(1, min(len(word), longest-2)/2)
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), k); d < least {
 			best, least = k, d

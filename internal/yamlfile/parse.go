@@ -41,6 +41,12 @@ func (p *Parser) At(n *yaml.Node, format string, args ...any) {
 	p.Add(n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
+// SecretAt notes a problem with what stands where a secret is named: it may be
+// the secret, so problem repeats nothing of it.
+func (p *Parser) SecretAt(n *yaml.Node, s *Spec, where, problem string) {
+	p.At(n, "%s: %s; %s", where, problem, s.Secret)
+}
+
 // Add notes a problem at a place; both count from 1.
 func (p *Parser) Add(line, column int, message string) {
 	if len(p.problems) < mostProblems {
@@ -137,6 +143,9 @@ func (p *Parser) syntax(err error, data []byte) {
 	line = min(line, len(lines))
 	text := lines[line-1]
 	column += len(text) - len(bytes.TrimLeft(text, " \t"))
+	if strings.HasPrefix(message, "unknown anchor") { // its name is not repeated: it may be a value
+		message = "an alias of no anchor; neither is read, and a text that begins with * has to be in quotes"
+	}
 	if at, fix := slip(message, text); fix != "" {
 		column, message = at, fix
 	}
@@ -174,6 +183,10 @@ func (p *Parser) check(n *yaml.Node, s *Spec, path string) {
 	if where == "" {
 		where = "the file"
 	}
+	if s.Secret != "" {
+		p.checkSecret(n, s, where)
+		return
+	}
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		p.At(n, "%s: anchors and aliases are not read; write it out", where)
@@ -184,6 +197,27 @@ func (p *Parser) check(n *yaml.Node, s *Spec, path string) {
 	default:
 		p.checkKind(n, s, where, path)
 	}
+}
+
+// checkSecret holds a mapping that names a secret to its spec, and says one thing
+// of whatever else stands there.
+func (p *Parser) checkSecret(n *yaml.Node, s *Spec, where string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Value == "" {
+		p.SecretAt(n, s, where, "it has no value")
+		return
+	}
+	inner := &Parser{file: p.file}
+	plain := *s
+	plain.Secret = ""
+	inner.check(n, &plain, where)
+	if len(inner.problems) == 0 {
+		return
+	}
+	problem := "that does not name a secret"
+	if n.Kind != yaml.MappingNode {
+		problem = describeKind(n) + " does not name a secret"
+	}
+	p.SecretAt(n, s, where, problem)
 }
 
 func (p *Parser) checkKind(n *yaml.Node, s *Spec, where, path string) {
@@ -261,14 +295,14 @@ func (p *Parser) checkList(n *yaml.Node, s *Spec, where, path string) {
 
 func (p *Parser) checkMapping(n *yaml.Node, s *Spec, where, path string) {
 	if n.Kind != yaml.MappingNode {
-		p.At(n, "%s: %s is not a mapping; its keys are %s", where, describe(n), strings.Join(s.names(), ", "))
+		p.At(n, "%s: %s is not a mapping; its keys are %s", where, describeKind(n), strings.Join(s.names(), ", "))
 		return
 	}
 	seen := p.members(n, where, func(name, value *yaml.Node) {
 		if inner := s.find(name.Value); inner != nil {
 			p.check(value, inner, below(path, name.Value))
 		} else {
-			p.At(name, "unknown key %s in %s; %s", describe(name), where, spell.DidYouMean(name.Value, s.names()))
+			p.At(name, "unknown key %s in %s; %s", describe(name), where, s.unknown(name.Value))
 		}
 	})
 	p.checkOneOf(n, s, where, seen)
@@ -282,7 +316,7 @@ func (p *Parser) checkMapping(n *yaml.Node, s *Spec, where, path string) {
 // checkTable is for a mapping whose keys are the writer's own names.
 func (p *Parser) checkTable(n *yaml.Node, s *Spec, where, path string) {
 	if n.Kind != yaml.MappingNode {
-		p.At(n, "%s: %s is not a mapping of names", where, describe(n))
+		p.At(n, "%s: %s is not a mapping of names", where, describeKind(n))
 		return
 	}
 	p.members(n, where, func(name, value *yaml.Node) {
@@ -342,6 +376,18 @@ func describe(n *yaml.Node) string {
 	default:
 		return strconv.QuoteToASCII(n.Value)
 	}
+}
+
+// describeKind says what a node is without what it says: where a mapping is
+// wanted, a text may be anything.
+func describeKind(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return "a text"
+	}
+	if n.Kind == yaml.ScalarNode {
+		return "a single value"
+	}
+	return describe(n)
 }
 
 // Node is a piece of a file.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -64,14 +65,23 @@ func own(path, what string, f *os.File) error {
 	if err != nil {
 		return Unreadable(path, what, err)
 	}
+	var open, mend []string
 	for _, at := range []string{real, filepath.Dir(path), filepath.Dir(real)} {
 		fi, err := os.Stat(at)
 		if err != nil {
 			return Unreadable(path, what, err)
 		}
-		if fi.Mode()&0o002 != 0 && (!fi.IsDir() || fi.Mode()&fs.ModeSticky == 0) {
-			return bailey.NewError(bailey.Forbidden, fmt.Sprintf("everybody on this machine can write %s, and what the %s there says would hold", at, what), "make it yours to write: chmod o-w "+at)
+		if fi.Mode()&0o002 == 0 || fi.IsDir() && fi.Mode()&fs.ModeSticky != 0 || slices.Contains(open, at) {
+			continue
 		}
+		fix := "chmod 600 " + at
+		if fi.IsDir() {
+			fix = "chmod go-w " + at
+		}
+		open, mend = append(open, at), append(mend, fix)
+	}
+	if open != nil {
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("everybody on this machine can write %s, and what the %s there says would hold", strings.Join(open, " and "), what), "make it yours to write: "+strings.Join(mend, " && "))
 	}
 	return nil
 }

@@ -3,8 +3,12 @@ package yamlfile
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/bailey-dev/bailey/internal/spell"
 )
 
 // Kind is what a value of a file is.
@@ -39,6 +43,13 @@ type Spec struct {
 	Least    int      // of List: how many items it has
 	OneOf    []string // keys of which a mapping has exactly one
 
+	// Meant is what people write in place of a key of Mapping or Entry, in lower
+	// case, and the key that it is.
+	Meant map[string]string
+	// Secret is for a Mapping that names a secret: nothing that stands there is
+	// repeated, since it may be the secret itself. It is the hint of what is wrong.
+	Secret string
+
 	Names     *regexp.Regexp // of Table: what its keys are
 	NamesHelp string         // and in words
 }
@@ -54,6 +65,19 @@ func (s *Spec) find(name string) *Spec {
 		return s.Keys[i].Spec
 	}
 	return nil
+}
+
+// unknown is the hint for a key that is not known.
+func (s *Spec) unknown(name string) string {
+	key, habit := s.Meant[strings.ToLower(name)]
+	if !habit {
+		return spell.DidYouMean(name, s.names())
+	}
+	hint := fmt.Sprintf("did you mean %q?", key)
+	if of := s.find(key); of != nil && of.Secret != "" {
+		return hint + " " + of.Secret
+	}
+	return hint + " known: " + strings.Join(s.names(), ", ")
 }
 
 func (s *Spec) names() []string {

@@ -57,7 +57,7 @@ func TestDocument_HoldsEachKindToItsSpec(t *testing.T) {
 		"name: x\n---\nname: y":            "a second document",
 		"name: [":                          "not YAML",
 		"\tname: x":                        "indented with a tab",
-		"x":                                "f:1:1: the file: \"x\" is not a mapping",
+		"x":                                "f:1:1: the file: a text is not a mapping",
 	} {
 		p := yamlfile.NewParser("f")
 		p.Document([]byte(text), every())
@@ -156,4 +156,46 @@ func FuzzAsJSON(f *testing.F) {
 			t.Fatalf("%q is %s", text, b)
 		}
 	})
+}
+
+// TestDocument_RepeatsNothingOfASecret: of whatever stands where one is named,
+// or under a key that is not known.
+func TestDocument_RepeatsNothingOfASecret(t *testing.T) {
+	t.Parallel()
+	text := &yamlfile.Spec{Kind: yamlfile.Text}
+	key := &yamlfile.Spec{Kind: yamlfile.Mapping, Secret: "HINT", Required: []string{"secret"}, Keys: []yamlfile.Key{{Name: "secret", Spec: text}}}
+	root := &yamlfile.Spec{
+		Kind: yamlfile.Mapping, Meant: map[string]string{"api_key": "key", "title": "name"},
+		Keys: []yamlfile.Key{{Name: "name", Spec: text}, {Name: "key", Spec: key}, {Name: "list", Spec: &yamlfile.Spec{Kind: yamlfile.Table, Item: text}}},
+	}
+	for in, want := range map[string]string{
+		"key: canary":                     "f:1:6: key: a text does not name a secret; HINT",
+		"key: 'canary'":                   "f:1:6: key: a text does not name a secret; HINT",
+		"key: {env: canary}":              "f:1:6: key: that does not name a secret; HINT",
+		"key: {canary}":                   "key: that does not name a secret; HINT",
+		"key: {canary: canary}":           "key: that does not name a secret; HINT",
+		"key: {secret: {canary: canary}}": "key: that does not name a secret; HINT",
+		"key: {secret: [canary]}":         "key: that does not name a secret; HINT",
+		"key: [canary]":                   "key: a list does not name a secret; HINT",
+		"key: !canary x":                  "key: a single value does not name a secret; HINT",
+		"key: &canary x":                  "key: a text does not name a secret; HINT",
+		"key: *canary":                    "not YAML: an alias of no anchor",
+		"key: 0xcafe # canary":            "key: a single value does not name a secret; HINT",
+		"key:":                            "key: it has no value; HINT",
+		"api_key: canary":                 `f:1:1: unknown key "api_key" in the file; did you mean "key"? HINT`,
+		"headers: {x: canary}":            `unknown key "headers" in the file; known: name, key, list`,
+		"title: canary":                   `unknown key "title" in the file; did you mean "name"? known: name, key, list`,
+		"list: canary":                    "list: a text is not a mapping of names",
+		"canary":                          "the file: a text is not a mapping",
+	} {
+		p := yamlfile.NewParser("f")
+		p.Document([]byte(in+"\n"), root)
+		if err := p.Err(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+	p := yamlfile.NewParser("f")
+	if top := p.Document([]byte("key: {secret: x}\n"), root); p.Err() != nil || yamlfile.Get(yamlfile.Get(top, "key"), "secret").Value != "x" {
+		t.Errorf("twin: %v", p.Err())
+	}
 }
