@@ -164,21 +164,30 @@ func ParseLimits(list []string) (Limit, error) {
 		if grouped.MatchString(text) {
 			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: a comma stands between two budgets", clip(text)), "write the number without commas; "+limitHint)
 		}
-		for s := range strings.SplitSeq(text, ",") {
-			if strings.Contains(text, ",") {
-				s = strings.TrimSpace(s)
-			}
+		parts := []string{text}
+		if strings.Contains(text, ",") {
+			parts = strings.Split(strings.ReplaceAll(text, " ", ""), ",")
+		}
+		for _, s := range parts {
 			l, err := ParseLimit(s)
+			if err == nil {
+				out, err = out.with(l, s)
+			}
 			if err != nil {
 				return Limit{}, err
 			}
-			if l.Tokens != 0 && out.Tokens != 0 || l.Money != 0 && out.Money != 0 {
-				return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is a second budget in one unit", clip(s)), "name one in tokens, one in money, or both")
-			}
-			out = out.And(l)
 		}
 	}
 	return out, nil
+}
+
+// with is both limits at once, of which the other was written as s; of two in
+// one unit that is an error.
+func (l Limit) with(o Limit, s string) (Limit, error) {
+	if l.Tokens != 0 && o.Tokens != 0 || l.Money != 0 && o.Money != 0 {
+		return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is a second budget in one unit", clip(s)), "name one in tokens, one in money, or both")
+	}
+	return l.And(o), nil
 }
 
 // grouped is a number with a comma before each three digits.

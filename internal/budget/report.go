@@ -103,9 +103,7 @@ func (s *summary) day(path string, d Day, since time.Time) error {
 			open[r.ID] = r
 		case r.Kind == settleOne && !settled[r.ID]:
 			settled[r.ID] = true
-			if first, known := open[r.ID]; known {
-				r.At = first.At
-			}
+			r.At = begunAt(open, &r)
 			delete(open, r.ID)
 			if in, known := begun[r.ID]; in || !known {
 				s.settled(d, &r)
@@ -121,6 +119,14 @@ func (s *summary) day(path string, d Day, since time.Time) error {
 		}
 	}
 	return nil
+}
+
+// begunAt is when the call of a settlement began, as far as it is known.
+func begunAt(open map[callID]record, r *record) int64 {
+	if first, known := open[r.ID]; known {
+		return first.At
+	}
+	return r.At
 }
 
 func (s *summary) row(d Day, r *record) *Row {

@@ -11,7 +11,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/pricing"
-	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -62,7 +61,7 @@ func (c *usageCommand) Run(a *app) error {
 		return err
 	}
 	if report.Odd > 0 {
-		_, _ = fmt.Fprintf(a.stderr, "note: %s of the record cannot be read\n", spell.Count(report.Odd, "line"))
+		_, _ = fmt.Fprintf(a.stderr, "note: of the record, %s damaged, and no call is read there\n", damaged(report.Odd))
 	}
 	if c.JSON {
 		rows := make([]usageRow, 0, len(report.Rows))
@@ -114,6 +113,13 @@ func (c *usageCommand) table(a *app, report budget.Report) error {
 		row(key, report.Total)
 	}
 	return w.Flush()
+}
+
+func damaged(lines int) string {
+	if lines == 1 {
+		return "1 line is"
+	}
+	return strconv.Itoa(lines) + " lines are"
 }
 
 // runOf is a task as a person knows it: a run's name ends in the last eight

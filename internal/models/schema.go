@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	oneLimit   = `(\$ ?[0-9.]+|[0-9.]+ ?([kKmM]|[uU][sS][dD])?)`
-	limitForm  = `^` + oneLimit + `( ?, ?` + oneLimit + `)?$`
-	tokensForm = `^[0-9.]+[kKmM]?$`
+	oneLimit  = `(\$ ?[0-9.]+|[0-9.]+ ?([kKmM]|[uU][sS][dD])?)`
+	limitForm = `^` + oneLimit + `( ?, ?` + oneLimit + `)?$`
+	countForm = `^[0-9.]+[kKmM]?$`
 )
 
 type spec = yamlfile.Spec
@@ -17,7 +17,7 @@ type spec = yamlfile.Spec
 func text(help string) *spec { return &spec{Kind: yamlfile.Text, Help: help} }
 
 func tokens(help string) *spec {
-	return &spec{Kind: yamlfile.Scalar, Form: tokensForm, Help: help + " Such as 200000, 200k or 1M."}
+	return &spec{Kind: yamlfile.Scalar, Form: countForm, Help: help + " Such as 200000, 200k or 1M."}
 }
 
 // keyHint is what is said where a key stands itself in place of its name.
@@ -29,7 +29,7 @@ func means(lines ...string) map[string]string {
 	out := map[string]string{}
 	for _, line := range lines {
 		key, others, _ := strings.Cut(line, ": ")
-		for _, word := range strings.Fields(others) {
+		for word := range strings.FieldsSeq(others) {
 			out[word] = key
 		}
 	}

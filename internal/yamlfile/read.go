@@ -71,7 +71,7 @@ func own(path, what string, f *os.File) error {
 		if err != nil {
 			return Unreadable(path, what, err)
 		}
-		if fi.Mode()&0o002 == 0 || fi.IsDir() && fi.Mode()&fs.ModeSticky != 0 || slices.Contains(open, at) {
+		if !openToAll(fi) || slices.Contains(open, at) {
 			continue
 		}
 		fix := "chmod 600 " + at
@@ -84,6 +84,12 @@ func own(path, what string, f *os.File) error {
 		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("everybody on this machine can write %s, and what the %s there says would hold", strings.Join(open, " and "), what), "make it yours to write: "+strings.Join(mend, " && "))
 	}
 	return nil
+}
+
+// openToAll reports whether everybody can write a file, or put another into a
+// folder in the place of one.
+func openToAll(fi fs.FileInfo) bool {
+	return fi.Mode()&0o002 != 0 && (!fi.IsDir() || fi.Mode()&fs.ModeSticky == 0)
 }
 
 func readBounded(path, what string, f *os.File) ([]byte, error) {
