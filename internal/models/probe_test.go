@@ -83,12 +83,12 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 		kind   bailey.Kind
 		sent   bool
 	}{
-		"a wrong key":    {func(w http.ResponseWriter) { http.Error(w, "bad key "+key, http.StatusUnauthorized) }, bailey.Forbidden, false},
-		"another place":  {func(w http.ResponseWriter) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, bailey.Invalid, false},
-		"no such model":  {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }, bailey.NotFound, false},
-		"a bad request":  {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadRequest) }, bailey.Invalid, false},
-		"busy":           {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTooManyRequests) }, bailey.Unavailable, false},
-		"broken":         {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) }, bailey.Unavailable, true},
+		"a wrong key":   {func(w http.ResponseWriter) { http.Error(w, "bad key "+key, http.StatusUnauthorized) }, bailey.Forbidden, false},
+		"another place": {func(w http.ResponseWriter) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, bailey.Invalid, false},
+		"no such model": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }, bailey.NotFound, false},
+		"a bad request": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadRequest) }, bailey.Invalid, false},
+		"busy":          {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTooManyRequests) }, bailey.Unavailable, false},
+		"broken":        {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) }, bailey.Unavailable, true},
 		"no HTTP": {func(w http.ResponseWriter) {
 			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_, _ = io.WriteString(c, "HTTP/1.1 "+key+"\r\n\r\n")
