@@ -194,7 +194,7 @@ func checked(a Ask) (Ask, error) {
 		return a, fmt.Errorf("bug: %.20q names no model", a.Model)
 	}
 	if a.Limits.Money() && a.Price == nil {
-		return a, bailey.NewError(bailey.Invalid, "the budget is in money, and the model "+a.Model+" has no price", "write its price in models.yaml, or give a budget in tokens")
+		return a, bailey.NewError(bailey.Invalid, "the budget is in money, and the model "+a.Model+" has no price", "write models."+a.Model+".price in models.yaml, or give a budget in tokens")
 	}
 	a.Input = min(max(a.Input, 0), MaxTokens)
 	a.Output = min(max(a.Output, 0), MaxTokens)

@@ -80,6 +80,9 @@ func (l Limit) person() string {
 	if l.Money != 0 {
 		return l.Money.String()
 	}
+	if l.Tokens == 1 {
+		return "1 token"
+	}
 	return Tokens(l.Tokens) + " tokens"
 }
 

@@ -30,6 +30,7 @@ func TestSpentError_SaysWhetherTheCallIsTooLarge(t *testing.T) {
 		"a little too large":     {tokens(12_000), 0, 12_000, true, "it needs about 13k tokens, and 12k of 12k are left"},
 		"millions":               {tokens(2_000_000), 1, 2_300_000, true, "it needs about 2.4M tokens, and 1.9M of 2M are left"},
 		"nothing is left":        {tokens(2000), 1990, 5, false, "the budget of 2k tokens of this run is spent: 1990 tokens used"},
+		"one token":              {tokens(17), 1, 5, false, "the budget of 17 tokens of this run is spent: 1 token used"},
 		"more than all was used": {tokens(2000), 3000, 5, false, "is spent: 3k tokens used"},
 		"money":                  {budget.Limit{Money: pricing.USD / 100}, 2000, 20_000, true, "the budget of 0.01 USD of this run cannot be spent on the next call: it needs about 0.02008 USD, and 0.008 USD of 0.01 USD are left"},
 		"money that is spent":    {budget.Limit{Money: pricing.USD / 100}, 10_000, 20_000, false, "the budget of 0.01 USD of this run is spent: 0.01 USD used"},

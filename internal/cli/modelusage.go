@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -94,7 +95,7 @@ func (c *usageCommand) table(a *app, report budget.Report) error {
 			cost = r.Cost.String()
 		}
 		if r.Open > 0 {
-			open = fmt.Sprintf("%d (%d tokens)", r.Open, r.OpenTokens)
+			open = fmt.Sprintf("%d (%s)", r.Open, spell.Count(int(r.OpenTokens), "token"))
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", key, r.Requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
 	}

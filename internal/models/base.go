@@ -27,9 +27,9 @@ func checkBase(s string, insecure bool) (string, error) {
 	}
 	switch {
 	case u.User != nil:
-		return bad("a name or password in the address", "keep the key as a secret, and write key: {secret: NAME}")
+		return bad("a name or password in the address", keyHint)
 	case strings.Contains(s, "?"):
-		return bad("a query in the address", "leave it out; a key is written as key: {secret: NAME}")
+		return bad("a query in the address", "leave it out; a key is kept with bailey secret set NAME --for gateway, and named by key: {secret: NAME}")
 	case strings.Contains(s, "#"):
 		return bad("a fragment in the address", "leave it out")
 	case u.Scheme != "https" && u.Scheme != "http":

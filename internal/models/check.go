@@ -23,7 +23,7 @@ func (c *Config) Check(find func(name string) (secret.Definition, error)) []stri
 	for _, p := range c.Providers() {
 		if p.Secret == "" {
 			if base := traitsOf(p.Kind).base; base == p.Base && !p.Loopback() {
-				out = append(out, fmt.Sprintf("%s: provider %s: %s wants a key; write key: {secret: NAME}", p.From, p.Name, base))
+				out = append(out, fmt.Sprintf("%s: provider %s: %s wants a key; keep it with bailey secret set NAME --for gateway, and write key: {secret: NAME}", p.From, p.Name, base))
 			}
 			continue
 		}
