@@ -3,12 +3,15 @@ package spec_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -359,6 +362,7 @@ func TestMGW06_Budgets(t *testing.T) {
 			t.Errorf("cost %v, want %v", u[0].Cost, want)
 		}
 		t.Run("hang up", func(t *testing.T) { hangUps(t, w, p) })
+		t.Run("documents", func(t *testing.T) { documentsRace(t, w) })
 		t.Run("limits of a request", func(t *testing.T) { limitsOfRequests(t, w, p) })
 		t.Run("money", func(t *testing.T) { moneyBudget(t, w) })
 	})
@@ -407,6 +411,30 @@ func limitsOfRequests(t *testing.T, w *modelWorld, p *meteredProvider) {
 		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Max <= 0 || b.Max > 400 {
 			t.Errorf("sent %s", body)
 		}
+	}
+}
+
+// documentsRace: documents, whose bytes say little of what they cost, do not
+// pass beside each other on estimates.
+func documentsRace(t *testing.T, w *modelWorld) {
+	t.Helper()
+	var served atomic.Int64
+	p := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		served.Add(1)
+		time.Sleep(50 * time.Millisecond) // so that they are under way at once
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(rw, `{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":300000,"output_tokens":1}}`)
+	})
+	was := w.url
+	w.serve(t, p)
+	w.models(t, "anthropic", "max_output: 400")
+	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
+	race := talk("anthropic", "race", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`+strings.Repeat("QUJD", 300)+`"}}]}]}`)
+	race.Count = 30
+	got, _ := w.run(t, []modelTry{race}, "--budget", "200k")
+	if got["race"].Statuses[200] != 1 || got["race"].Statuses[402] != 29 || served.Load() != 1 {
+		t.Errorf("%v, %d served", got["race"].Statuses, served.Load())
 	}
 }
 

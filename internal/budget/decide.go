@@ -60,15 +60,25 @@ func (l *Ledger) decide(a Ask, now time.Time) decision {
 
 // judge holds a call to one limit, which is none if it is 0: how much output it
 // may have, or what stands in the way.
+//
+// A call that is alone is let through by the estimate of its input: its worst
+// case is several times that, and nobody could spend the last of a budget. Beside
+// others that are under way it has to fit with its worst case, and theirs, which
+// are reserved: else each of them could be as wrong as the first. So no more is
+// used beyond a limit than by one call.
 func (u unit) judge(a Ask, least, most, used, alive int64) (output int64, waits bool, spent *SpentError) {
 	if most == 0 {
 		return math.MaxInt64, false, nil
 	}
 	left := pricing.Add(most, -used)
-	if room := u.room(a, pricing.Add(left, -alive)); room >= least {
+	input := a.Input
+	if alive > 0 {
+		input = a.Bound
+	}
+	if room := u.room(a, input, pricing.Add(left, -alive)); room >= least {
 		return room, false, nil
 	}
-	return 0, u.room(a, left) >= least, &SpentError{
+	return 0, u.room(a, a.Input, left) >= least, &SpentError{
 		Limit: u.as(most), Used: u.as(used), Held: u.as(alive), Needs: u.as(u.most(a, a.Input, least)), Least: u.as(u.most(a, 1, leastOutput)),
 	}
 }
@@ -129,14 +139,14 @@ func (u unit) as(n int64) Limit {
 	return Limit{Tokens: n}
 }
 
-// room is how much output a call may have where so much is left; below zero:
-// its input alone is more.
-func (u unit) room(a Ask, left int64) int64 {
+// room is how much output a call of an input may have where so much is left;
+// below zero: the input alone is more.
+func (u unit) room(a Ask, input, left int64) int64 {
 	if left < 0 {
 		return -1
 	}
 	if u == inMoney {
-		return a.Price.Affordable(pricing.Money(left), a.Input)
+		return a.Price.Affordable(pricing.Money(left), input)
 	}
-	return left - a.Input
+	return left - input
 }

@@ -50,6 +50,7 @@ type Ask struct {
 	Model  string // bailey's name
 	Limits Limits
 	Input  int64          // the estimate of its tokens
+	Bound  int64          // what they are at most; less than Input: as Input
 	Output int64          // the most that it wants; 0: it does not say
 	Price  *pricing.Price // nil: it has none
 }
@@ -141,7 +142,7 @@ func (l *Ledger) end() { <-l.turn }
 // Waiting for calls that are under way: for how long, and how often others' are
 // looked at.
 const (
-	longestWait = 5 * time.Second
+	longestWait = 30 * time.Second
 	lookEvery   = 50 * time.Millisecond
 )
 
@@ -197,6 +198,7 @@ func checked(a Ask) (Ask, error) {
 		return a, bailey.NewError(bailey.Invalid, "the budget is in money, and the model "+a.Model+" has no price", "write models."+a.Model+".price in models.yaml, or give a budget in tokens")
 	}
 	a.Input = min(max(a.Input, 0), MaxTokens)
+	a.Bound = min(max(a.Bound, a.Input), MaxTokens)
 	a.Output = min(max(a.Output, 0), MaxTokens)
 	return a, nil
 }
@@ -278,13 +280,13 @@ func (l *Ledger) grant(p *page, a Ask, output int64, now time.Time) *Grant {
 	g := &Grant{Output: output, page: p, input: a.Input, reserved: output, price: a.Price}
 	g.record = record{
 		Kind: reserveOne, ID: newCallID(), At: now.UnixMilli(), Task: l.mine.task, Model: a.Model,
-		Tokens: pricing.Add(a.Input, output), Priced: a.Price != nil,
+		Tokens: pricing.Add(a.Bound, output), Priced: a.Price != nil,
 	}
 	if l.mine.run != l.mine.task {
 		g.record.Run = l.mine.run
 	}
 	if a.Price != nil {
-		g.record.Money = a.Price.Most(a.Input, output)
+		g.record.Money = a.Price.Most(a.Bound, output)
 	}
 	return g
 }

@@ -17,13 +17,16 @@ func (l *Ledger) Settle(g *Grant, u pricing.Usage, cost pricing.Money) error {
 }
 
 // Abandon books a call whose usage nobody said: an estimate, or, where that is
-// nothing, all that was reserved.
+// nothing, the estimate of its input and all of its output.
 func (l *Ledger) Abandon(g *Grant, estimate pricing.Usage) error {
 	r := record{Usage: &estimate, Tokens: estimate.Tokens(), Estimated: true}
 	switch {
 	case r.Tokens <= 0:
 		r.Usage = &pricing.Usage{Input: g.input, Output: g.reserved}
-		r.Tokens, r.Money = g.record.Tokens, g.record.Money
+		r.Tokens = pricing.Add(g.input, g.reserved)
+		if g.price != nil {
+			r.Money = g.price.Most(g.input, g.reserved)
+		}
 	case g.price != nil:
 		r.Money = pricing.Cost(estimate, *g.price)
 	}

@@ -54,6 +54,14 @@ func (c *conversation) forward() {
 	c.settle(grant, meter, how)
 }
 
+// bound is what the input is at most: no model takes more than its context.
+func (c *conversation) bound() int64 {
+	if most := c.s.cfg.Pin.Context; most > 0 {
+		return max(c.call.Input, min(c.call.Bound, most))
+	}
+	return c.call.Bound
+}
+
 // outcome is how far a call came.
 type outcome uint8
 
@@ -72,7 +80,7 @@ func (c *conversation) reserve() (Grant, *Failure) {
 	if c.entry.Endpoint != Generate {
 		return nil, nil //nolint:nilnil // a count of tokens costs nothing
 	}
-	grant, err := c.s.cfg.Budget.Reserve(c.r.Context(), c.call.Input, c.call.Output)
+	grant, err := c.s.cfg.Budget.Reserve(c.r.Context(), c.call.Input, c.bound(), c.call.Output)
 	if spent, ok := errors.AsType[interface {
 		error
 		Spent() string

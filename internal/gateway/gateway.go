@@ -61,6 +61,7 @@ type Call struct {
 	Header   http.Header     // the dialect's own fields to send, never a credential
 
 	Input  int64 // the estimate of its tokens
+	Bound  int64 // what they are at most
 	Output int64 // the most that it asks for; 0: it does not say
 
 	Removed []string // what was taken out, each as "tools[3]: web_search_20250305", for the log

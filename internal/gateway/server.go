@@ -39,10 +39,10 @@ const (
 
 // Budget is what calls are paid from.
 type Budget interface {
-	// Reserve sets tokens aside: input is an estimate, output what is wanted at
-	// most, 0 for as much as there is. An error with a method Spent() string means
+	// Reserve sets tokens aside: input is an estimate, bound what it is at most,
+	// output what is wanted at most, 0 for as much as there is. An error with a method Spent() string means
 	// that nothing is left, and why.
-	Reserve(ctx context.Context, input, output int64) (Grant, error)
+	Reserve(ctx context.Context, input, bound, output int64) (Grant, error)
 }
 
 // Grant is what a call was given. One of its last three methods is called,

@@ -105,7 +105,7 @@ type spentError string
 func (e spentError) Error() string { return string(e) }
 func (e spentError) Spent() string { return string(e) }
 
-func (p *purse) Reserve(_ context.Context, input, output int64) (Grant, error) {
+func (p *purse) Reserve(_ context.Context, input, _, output int64) (Grant, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broken {

@@ -100,8 +100,8 @@ func (s spent) Spent() string {
 }
 
 // Reserve sets tokens aside.
-func (b *book) Reserve(ctx context.Context, input, output int64) (gateway.Grant, error) {
-	g, err := b.ledger.Reserve(ctx, budget.Ask{Model: b.s.Pin.ID, Limits: b.s.Limits, Input: input, Output: output, Price: b.s.Price})
+func (b *book) Reserve(ctx context.Context, input, bound, output int64) (gateway.Grant, error) {
+	g, err := b.ledger.Reserve(ctx, budget.Ask{Model: b.s.Pin.ID, Limits: b.s.Limits, Input: input, Bound: bound, Output: output, Price: b.s.Price})
 	if e, ok := errors.AsType[*budget.SpentError](err); ok {
 		return nil, spent{e}
 	}

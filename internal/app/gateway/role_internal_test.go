@@ -112,7 +112,7 @@ func TestBook_AsksForDays(t *testing.T) {
 		t.Fatal(err)
 	}
 	use := func() error {
-		g, err := b.Reserve(t.Context(), 10, 50)
+		g, err := b.Reserve(t.Context(), 10, 30, 50)
 		if err == nil {
 			g.Settle(pricing.Usage{Input: 10, Output: 5})
 		}

@@ -93,7 +93,7 @@ func (m *Messages) Read(e gateway.Endpoint, target string, h http.Header, body [
 	if err != nil {
 		return nil, err
 	}
-	call.Input, call.Removed = found.Tokens, found.Removed
+	call.Input, call.Bound, call.Removed = found.Tokens, found.Bound, found.Removed
 	call.Removed = append(call.Removed, before.settle(v)...)
 	call.Removed = append(call.Removed, m.header(call.Header, h)...)
 	if err := pinned(call, st, pin); err != nil {

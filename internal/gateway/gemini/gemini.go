@@ -92,7 +92,7 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is a *gateway.Refusal
 	}
-	call.Input, call.Removed = found.Tokens, found.Removed
+	call.Input, call.Bound, call.Removed = found.Tokens, found.Bound, found.Removed
 	settle(call, v)
 	if inner := v.Get("generateContentRequest"); inner != nil {
 		settle(call, inner)

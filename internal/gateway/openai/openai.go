@@ -116,7 +116,7 @@ func begin(list *shape.Shape, typ string, body []byte, state any) (*gateway.Call
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is a *gateway.Refusal
 	}
-	call.Body, call.Input, call.Removed = v, found.Tokens, found.Removed
+	call.Body, call.Input, call.Bound, call.Removed = v, found.Tokens, found.Bound, found.Removed
 	call.Removed = append(call.Removed, before.settle(v)...)
 	return call, nil
 }

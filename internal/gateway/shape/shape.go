@@ -48,6 +48,7 @@ type Shape struct {
 // Result is what a walk found.
 type Result struct {
 	Tokens  int64    // the estimate of what the document costs as input
+	Bound   int64    // what it costs at most: no byte of text is more than a token, and no image or document more than its weight's most
 	Removed []string // what was taken out, each as "tools[3]: web_search_20250305"; the first hundred
 }
 

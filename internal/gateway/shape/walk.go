@@ -23,6 +23,7 @@ type walker struct {
 	more    int   // removals beyond those that are listed
 	bytes   int64 // of text
 	tokens  int64 // of all else
+	unsure  int64 // by how much that may be more
 }
 
 // step is one of a path: a name, or an index where there is none.
@@ -36,7 +37,7 @@ func (w *walker) result() Result {
 	if w.more > 0 {
 		removed = append(removed, fmt.Sprintf("and %d more", w.more))
 	}
-	return Result{Tokens: w.tokens + (w.bytes+2)/3, Removed: removed}
+	return Result{Tokens: w.tokens + (w.bytes+2)/3, Bound: w.tokens + w.unsure + w.bytes, Removed: removed}
 }
 
 // walk judges a value. gone says that it is to be taken out, and was told.
@@ -89,7 +90,9 @@ func (w *walker) str(s string, r *rule) *gateway.Refusal {
 		}
 		w.bytes += int64(max(0, len(s)-usualShort))
 	case blob:
-		w.tokens += r.blob.tokens(len(s))
+		n := r.blob.tokens(len(s))
+		w.tokens += n
+		w.unsure += r.blob.most - n
 	default:
 	}
 	return nil
