@@ -291,8 +291,9 @@ func TestFind_Layouts(t *testing.T) {
 		{
 			name: "copilot: the program of its platform package", agent: "copilot", path: []string{"/opt/node/bin"},
 			files: map[string]string{
-				"/opt/node/bin/copilot":                                                     "-> ../lib/node_modules/@github/copilot/npm-loader.js",
-				modules + "/@github/copilot/npm-loader.js":                                  nodeJS,
+				"/opt/node/bin/copilot":                    "-> ../lib/node_modules/@github/copilot/npm-loader.js",
+				modules + "/@github/copilot/npm-loader.js": nodeJS,
+
 				modules + "/@github/copilot/node_modules/@github/copilot-linux-x64/copilot": elf,
 			},
 			argv:   []string{modules + "/@github/copilot/node_modules/@github/copilot-linux-x64/copilot"},
