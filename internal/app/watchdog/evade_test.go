@@ -159,6 +159,16 @@ func TestDisk_IsKeptThoughFoldersMove(t *testing.T) {
 	limits := watch.Settings{Workspace: dir, DiskBytes: 20 << 20, Inodes: 100_000}
 	c := start(t, limits)
 	killedFor(t, c, sandbox(t, c, "while sleep 0.2; do echo >> small; done & "+script, dir), watch.Disk)
+	// The first one's folder would stand in the way of the second's.
+	stations, err := filepath.Glob(filepath.Join(dir, "P*"))
+	if err != nil || len(stations) == 0 {
+		t.Fatalf("%d stations, %v", len(stations), err)
+	}
+	for _, s := range stations {
+		if err := os.RemoveAll(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	limits.DiskBytes = 60 << 20 // the 30M that were there before are not growth
 	c = start(t, limits)
 	lives(t, c, sandbox(t, c, "while sleep 0.2; do echo >> small; done & "+script, dir))
