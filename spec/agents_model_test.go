@@ -129,10 +129,11 @@ func (l *modelLab) check(t *testing.T, token string) {
 	}
 }
 
-// TestAgents_WorkWithAModelAndNothingElse: every agent, in every dialect that
+// TestMGW08_AgentsWorkInTheirDialects: every agent, in every dialect that
 // it speaks, finishes a task by tool calls and goes on in the same session,
 // in gVisor and without a network.
-func TestAgents_WorkWithAModelAndNothingElse(t *testing.T) {
+func TestMGW08_AgentsWorkInTheirDialects(t *testing.T) {
+	t.Attr("claim", "MGW-08")
 	slots := make(chan struct{}, 2) // an agent fills a processor
 	for _, a := range pinnedAgents {
 		for _, model := range a.models {

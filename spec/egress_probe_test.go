@@ -235,20 +235,23 @@ func answers(rcode int, addrs ...netip.Addr) want {
 	}
 }
 
-var buildProbe = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "netprobe-")
+var buildProbe = sync.OnceValues(func() ([]byte, error) { return buildTestdata("netprobe") })
+
+// buildTestdata returns a static program of testdata.
+func buildTestdata(name string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", name+"-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "netprobe")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", out, "./testdata/netprobe")
+	out := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", out, "./testdata/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build netprobe: %w\n%s", err, b)
+		return nil, fmt.Errorf("build %s: %w\n%s", name, err, b)
 	}
 	return os.ReadFile(out)
-})
+}
 
 // putProbe writes the probe and a list of attempts into the workspace.
 func putProbe(t *testing.T, y *yard.Yard, list []attempt) {

@@ -304,7 +304,7 @@ func TestModel_KeyChangesUnderStreams(t *testing.T) {
 
 // TestAgents_AnotherBaseURLReachesNobody (D037): a project that names another
 // address for the model gets neither key nor prompt there; the twin is
-// TestAgents_WorkWithAModelAndNothingElse.
+// TestMGW08_AgentsWorkInTheirDialects.
 func TestAgents_AnotherBaseURLReachesNobody(t *testing.T) {
 	t.Parallel()
 	l := newModelLab(t, func(*modelLab) []provider.Turn { return []provider.Turn{provider.Say("done")} })
