@@ -36,7 +36,6 @@ type Provider struct {
 	URL   func(target string) string      // the address of a call's target
 	Sign  func(h http.Header, key []byte) // puts the key on a request
 	Roots *x509.CertPool
-	Dial  func(ctx context.Context, network, addr string) (net.Conn, error) // nil: the system's
 }
 
 // Upstream sends calls to one provider. The key is in no other place of the
@@ -58,16 +57,12 @@ const keyID = secret.ID("provider-key")
 // NewUpstream makes an Upstream without a key.
 func NewUpstream(p Provider, now func() time.Time) *Upstream {
 	u := &Upstream{p: p, circuit: circuit{now: now}}
-	dial := p.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialWait}).DialContext
-	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	u.client = &http.Transport{
 		Proxy:       nil, // the environment of this process is not the operator's word (D081)
-		DialContext: dial, TLSHandshakeTimeout: dialWait, ResponseHeaderTimeout: answerWait,
+		DialContext: (&net.Dialer{Timeout: dialWait}).DialContext, TLSHandshakeTimeout: dialWait, ResponseHeaderTimeout: answerWait,
 		TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
 		DisableCompression: true, Protocols: protocols,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,

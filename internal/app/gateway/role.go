@@ -11,7 +11,6 @@ import (
 	"log"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -20,6 +19,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gateway/gemini"
 	"github.com/bailey-dev/bailey/internal/gateway/openai"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/seal"
@@ -37,19 +37,17 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey gateway: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
-	for fd := modelgate.FDSettings; fd <= modelgate.FDRecord; fd++ {
-		if err := syscall.Fstat(fd, &syscall.Stat_t{}); err != nil { // else whatever is opened next would be taken for it
-			fmt.Fprintf(os.Stderr, "bailey gateway: descriptor %d is not there (%v); bailey starts it\n", fd, err)
-			return bailey.ExitBailey
-		}
+	if err := inherit.Check(modelgate.FDSettings, modelgate.FDRecord); err != nil {
+		fmt.Fprintf(os.Stderr, "bailey gateway: %v\n", err)
+		return bailey.ExitBailey
 	}
 	log.SetOutput(io.Discard)                           // what a provider sends that nobody asked for is a stranger's words
 	err := serve(context.Background(), time.Now, files{ //nolint:forbidigo // a process begins here
-		settings: polled(modelgate.FDSettings, "settings"),
-		wire:     polled(modelgate.FDWire, "wire"),
+		settings: inherit.Polled(modelgate.FDSettings, "settings"),
+		wire:     inherit.Polled(modelgate.FDWire, "wire"),
 		events:   os.NewFile(modelgate.FDEvents, "events"),
-		days:     polled(modelgate.FDDays, "days"),
-		keys:     polled(modelgate.FDKeys, "keys"),
+		days:     inherit.Polled(modelgate.FDDays, "days"),
+		keys:     inherit.Polled(modelgate.FDKeys, "keys"),
 		record:   os.NewFile(modelgate.FDRecord, "record"),
 	})
 	if err != nil {
@@ -57,13 +55,6 @@ func Main(args []string) int {
 		return bailey.ExitBailey
 	}
 	return 0
-}
-
-// polled is a file that the runtime's poller waits for, so that no thread has
-// to.
-func polled(fd int, name string) *os.File {
-	_ = syscall.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), name)
 }
 
 // files are the descriptors of the role.
@@ -105,14 +96,9 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 
 // readSettings reads and checks the document.
 func readSettings(r io.Reader) (modelgate.Settings, error) {
-	dec := json.NewDecoder(io.LimitReader(r, modelgate.MaxMessage))
-	dec.DisallowUnknownFields()
 	var s modelgate.Settings
-	if err := dec.Decode(&s); err != nil {
-		return s, fmt.Errorf("read settings: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return s, errors.New("read settings: something follows the document")
+	if err := inherit.Document(r, modelgate.MaxMessage, &s); err != nil {
+		return s, err
 	}
 	if !s.Sandbox.Valid() {
 		return s, fmt.Errorf("read settings: sandbox id %q is not valid", s.Sandbox)

@@ -11,13 +11,13 @@ package keybearer
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
@@ -48,10 +48,8 @@ func Main() int {
 
 func carry(from io.Reader, to io.Writer) error {
 	var task modelgate.KeyTask
-	dec := json.NewDecoder(io.LimitReader(from, modelgate.MaxMessage))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&task); err != nil {
-		return fmt.Errorf("read the task: %w", err)
+	if err := inherit.Document(from, modelgate.MaxMessage, &task); err != nil {
+		return err
 	}
 	place := vault.Place{ConfigDir: task.Config, DataDir: task.Data, StateDir: task.State, Env: config.Environment().Get, Ask: vault.AskTerminal}
 	if task.Changed {

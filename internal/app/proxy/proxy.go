@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,6 +22,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/fdpass"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/origdst"
 	"github.com/bailey-dev/bailey/internal/pki"
@@ -37,11 +37,9 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey proxy: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
-	for fd := gate.FDSettings; fd <= gate.FDControl; fd++ {
-		if err := syscall.Fstat(fd, &syscall.Stat_t{}); err != nil { // else whatever is opened next would be taken for it
-			fmt.Fprintf(os.Stderr, "bailey proxy: descriptor %d is not there (%v); bailey starts it\n", fd, err)
-			return bailey.ExitBailey
-		}
+	if err := inherit.Check(gate.FDSettings, gate.FDControl); err != nil {
+		fmt.Fprintf(os.Stderr, "bailey proxy: %v\n", err)
+		return bailey.ExitBailey
 	}
 	// net/http tells the standard logger what a host sends that nobody asked for:
 	// a stranger's words, as many as it likes, on the caller's terminal.
@@ -49,23 +47,16 @@ func Main(args []string) int {
 	now := time.Now // the clock of the process
 	//nolint:forbidigo // a process begins here
 	err := serve(context.Background(), now, files{
-		settings: polled(gate.FDSettings, "settings"),
-		peer:     polled(gate.FDPeer, "peer"),
+		settings: inherit.Polled(gate.FDSettings, "settings"),
+		peer:     inherit.Polled(gate.FDPeer, "peer"),
 		events:   os.NewFile(gate.FDEvents, "events"),
-		control:  polled(gate.FDControl, "control"),
+		control:  inherit.Polled(gate.FDControl, "control"),
 	})
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bailey proxy: %v\n", err)
 		return bailey.ExitBailey
 	}
 	return 0
-}
-
-// polled is a file that the runtime's poller waits for, so that no thread has
-// to. What cannot be polled is read as it is.
-func polled(fd int, name string) *os.File {
-	_ = syscall.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), name)
 }
 
 // files are the descriptors of the role.

@@ -26,7 +26,9 @@ func StartProxy(s gate.Settings, uid int) error {
 }
 
 // Hand is hand.
-func Hand(to *os.File, s gate.Settings, patience time.Duration) error { return hand(to, s, patience) }
+func Hand(to *os.File, s gate.Settings, patience time.Duration) error {
+	return hand(to, "proxy", s, patience)
+}
 
 // NetEvents hands events to a run as its proxy does, and returns how many
 // refusals it noted.

@@ -87,23 +87,11 @@ func startGateway(s modelgate.Settings, uid int, record *os.File, sink func(bail
 		_ = events.Close()
 	}()
 	theirs.close()
-	if err := handModel(settings, s); err != nil {
+	if err := hand(settings, "model gateway", s, settingsPatience); err != nil {
 		_ = g.cmd.Process.Kill()
 		return nil, errors.Join(err, g.abandon())
 	}
 	return g, nil
-}
-
-// handModel tells a gateway its settings.
-func handModel(to *os.File, s modelgate.Settings) error {
-	err := to.SetWriteDeadline(time.Now().Add(settingsPatience))
-	if err == nil {
-		err = json.NewEncoder(to).Encode(s)
-	}
-	if err = errors.Join(err, to.Close()); err != nil {
-		return fmt.Errorf("hand the model gateway its settings: %w", err)
-	}
-	return nil
 }
 
 // packetPair is a pair of sockets for packets with descriptors.

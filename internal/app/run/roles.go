@@ -72,7 +72,7 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 	go p.follow(eventsOut, sink)
 	_ = settings.Close() // or a write would wait for ever for a proxy that has ended
 	_ = events.Close()
-	if err := hand(settingsIn, s, settingsPatience); err != nil {
+	if err := hand(settingsIn, "proxy", s, settingsPatience); err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.Sandbox.Close()
 		return nil, err
@@ -83,14 +83,14 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 // settingsPatience is how long a proxy may take to read what it is told.
 const settingsPatience = 10 * time.Second
 
-// hand tells a proxy its settings.
-func hand(to *os.File, s gate.Settings, patience time.Duration) error {
+// hand tells a role its settings.
+func hand(to *os.File, who string, s any, patience time.Duration) error {
 	err := to.SetWriteDeadline(time.Now().Add(patience))
 	if err == nil {
 		err = json.NewEncoder(to).Encode(s)
 	}
 	if err = errors.Join(err, to.Close()); err != nil {
-		return fmt.Errorf("hand the proxy its settings: %w", err)
+		return fmt.Errorf("hand the %s its settings: %w", who, err)
 	}
 	return nil
 }
