@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // The contenders.
@@ -52,7 +54,7 @@ type lab struct {
 func newLab(ctx context.Context, o options) (*lab, error) {
 	l := &lab{n: o.n, missing: map[string]string{}}
 	var err error
-	if l.bailey, err = program(o.bailey); err != nil {
+	if l.bailey, err = figures.Program(o.bailey); err != nil {
 		return nil, fmt.Errorf("%w: run make first", err)
 	}
 	if l.dir, err = os.MkdirTemp("/var/tmp", "bailey-gate-"); err != nil {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/bailey-dev/bailey/bench/figures"
@@ -116,16 +114,4 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	r.Goals = goals(*r)
 	return r.tell(out, o.json)
-}
-
-// program returns the absolute path of an executable.
-func program(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if _, err := exec.LookPath(path); err != nil {
-		return "", errors.Unwrap(err)
-	}
-	return path, nil
 }

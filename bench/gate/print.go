@@ -62,7 +62,7 @@ func (r report) printRest(w writer) {
 		if g.AtLeast {
 			bound = "at least"
 		}
-		if !g.met() {
+		if !g.Met() {
 			verdict = "  MISSED"
 		}
 		w.line("%-68s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)

@@ -21,7 +21,7 @@ type report struct {
 	Decisions  []decisions       `json:"decisions"`
 	Memory     []memory          `json:"memory"`
 	Further    further           `json:"further"`
-	Goals      []goal            `json:"goals"`
+	Goals      []figures.Goal    `json:"goals"`
 	Missing    map[string]string `json:"missing"` // what could not be measured, and why
 }
 
@@ -82,47 +82,8 @@ type further struct {
 	EachMB  float64 `json:"each_mb"`
 }
 
-// goal is a number with what we want it to be at most or at least.
-type goal struct {
-	What    string  `json:"what"`
-	Is      float64 `json:"is"`
-	Goal    float64 `json:"goal"`
-	AtLeast bool    `json:"at_least"`
-}
-
-// met reports whether the number is as wanted.
-func (g goal) met() bool {
-	if g.AtLeast {
-		return g.Is >= g.Goal
-	}
-	return g.Is <= g.Goal
-}
-
-// paired is the median of one contender's values over another's of the same
-// round: what changes on the machine from round to round has no part in it.
-// It is 0 where one lacks a round.
-func paired(a, b []float64) float64 {
-	if len(a) != len(b) {
-		return 0
-	}
-	var ratios []float64
-	for i := range a {
-		ratios = append(ratios, a[i]/b[i])
-	}
-	return figures.Median(ratios)
-}
-
-// percentile returns the smallest value that p percent of all are not above.
-func percentile(values []float64, p int) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, (len(sorted)*p+99)/100-1)]
-}
-
 func summarize(name string, ms []float64) latency {
-	return latency{Name: name, P50: figures.Median(ms), P99: percentile(ms, 99), Count: len(ms)}
+	return latency{Name: name, P50: figures.Median(ms), P99: figures.Percentile(ms, 99), Count: len(ms)}
 }
 
 // added fills in what each adds to the row without a proxy.
@@ -138,59 +99,59 @@ func added(rows []latency) []latency {
 }
 
 // goals compares what was measured with what is wanted.
-func goals(r report) []goal {
-	var out []goal
+func goals(r report) []figures.Goal {
+	var out []figures.Goal
 	for _, row := range r.Latency {
 		if row.Name == caseBailey {
 			out = append(out,
-				goal{"added to a new connection, p50, ms", row.AddedP50, 1, false},
-				goal{"added to a new connection, p99, ms", row.AddedP99, 5, false})
+				figures.AtMost("added to a new connection, p50, ms", row.AddedP50, 1),
+				figures.AtMost("added to a new connection, p99, ms", row.AddedP99, 5))
 		}
 	}
 	for _, row := range r.Throughput {
 		if row.Ratio > 0 {
-			out = append(out, goal{row.Name + ": bailey / plain splice proxy", row.Ratio, 0.85, true})
+			out = append(out, figures.AtLeast(row.Name+": bailey / plain splice proxy", row.Ratio, 0.85))
 		}
 	}
 	for _, row := range r.Requests {
 		if mitm, bailey := row.PerSecond[caseMitm], row.PerSecond[caseBailey]; mitm > 0 && bailey > 0 {
-			out = append(out, goal{"requests a second, " + row.Name + ": bailey / mitmproxy", bailey / mitm, 10, true})
+			out = append(out, figures.AtLeast("requests a second, "+row.Name+": bailey / mitmproxy", bailey/mitm, 10))
 		}
 	}
 	for _, row := range r.Streams {
 		if kind, ok := strings.CutSuffix(row.Name, ": "+caseBailey); ok {
-			out = append(out, goal{"first event after the upstream's, " + kind + ", p50, ms", row.P50, 5, false})
+			out = append(out, figures.AtMost("first event after the upstream's, "+kind+", p50, ms", row.P50, 5))
 		}
 	}
 	for _, row := range r.Decisions {
-		out = append(out, goal{fmt.Sprintf("decisions a second on one core, %d rules", row.Rules), row.PerSecond, 200_000, true})
+		out = append(out, figures.AtLeast(fmt.Sprintf("decisions a second on one core, %d rules", row.Rules), row.PerSecond, 200_000))
 	}
 	return slices.Concat(out, lendingGoals(r), memoryGoals(r))
 }
 
 // lendingGoals are those about requests with a secret.
-func lendingGoals(r report) []goal {
-	var out []goal
+func lendingGoals(r report) []figures.Goal {
+	var out []figures.Goal
 	for _, row := range r.Requests {
 		if us := row.CPU[caseLent]; us > 0 {
-			out = append(out, goal{"requests with a secret a second and core, " + row.Name, 1e6 / us, 5000, true})
+			out = append(out, figures.AtLeast("requests with a secret a second and core, "+row.Name, 1e6/us, 5000))
 		}
 	}
 	for _, row := range r.Lending {
-		out = append(out, goal{"added by a secret to a request, " + row.Name + ", p50, ms", row.With - row.Without, 0.3, false})
+		out = append(out, figures.AtMost("added by a secret to a request, "+row.Name+", p50, ms", row.With-row.Without, 0.3))
 	}
 	return out
 }
 
-func memoryGoals(r report) []goal {
-	var out []goal
+func memoryGoals(r report) []figures.Goal {
+	var out []figures.Goal
 	for _, m := range r.Memory {
 		if m.Name == idleProxy {
-			out = append(out, goal{"memory of " + m.Name + ", private, MB", m.USSMB, 1, false})
+			out = append(out, figures.AtMost("memory of "+m.Name+", private, MB", m.USSMB, 1))
 		}
 	}
 	if r.Further.Proxies > 0 {
-		out = append(out, goal{"memory of each further one in a process, MB", r.Further.EachMB, 1, false})
+		out = append(out, figures.AtMost("memory of each further one in a process, MB", r.Further.EachMB, 1))
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func TestPercentile(t *testing.T) {
 		{slices.Concat(hundred, hundred), 50.5, 99},
 	} {
 		before := slices.Clone(tc.values)
-		if p50, p99 := figures.Median(tc.values), percentile(tc.values, 99); p50 != tc.p50 || p99 != tc.p99 {
+		if p50, p99 := figures.Median(tc.values), figures.Percentile(tc.values, 99); p50 != tc.p50 || p99 != tc.p99 {
 			t.Errorf("%v: p50 %v, p99 %v; want %v, %v", tc.values, p50, p99, tc.p50, tc.p99)
 		}
 		if diff := cmp.Diff(before, tc.values); diff != "" {
@@ -51,7 +51,7 @@ func TestPaired(t *testing.T) {
 		{[]float64{9}, []float64{10}, 0.9},
 		{[]float64{10, 100, 30}, []float64{20, 100, 20}, 1},
 	} {
-		if got := paired(tc.a, tc.b); got != tc.want {
+		if got := figures.Paired(tc.a, tc.b); got != tc.want {
 			t.Errorf("%v over %v: %v, want %v", tc.a, tc.b, got, tc.want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestGoals(t *testing.T) {
 	}
 	var got []told
 	for _, g := range goals(r) {
-		got = append(got, told{g.Is, g.met()})
+		got = append(got, told{g.Is, g.Met()})
 	}
 	want := []told{{0.5, true}, {6, false}, {0.9, true}, {5, false}, {5, true}, {300_000, true}, {1.5, false}, {0.25, true}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(told{})); diff != "" {

@@ -109,7 +109,7 @@ func measureThroughput(ctx context.Context, l *lab, r *report) error {
 			}
 		}
 		if plain, bailey := l.among(casePlain), l.among(caseBailey); len(plain)+len(bailey) == 2 {
-			row.Ratio = paired(rates[bailey[0]], rates[plain[0]])
+			row.Ratio = figures.Paired(rates[bailey[0]], rates[plain[0]])
 		}
 		r.Throughput = append(r.Throughput, row)
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // The contenders. Those inside have a client in a sandbox.
@@ -66,7 +68,7 @@ type lab struct {
 func newLab(ctx context.Context, o options) (*lab, error) {
 	l := &lab{n: o.n, portkey: o.portkey, missing: map[string]string{}}
 	var err error
-	if l.bailey, err = program(o.bailey); err != nil {
+	if l.bailey, err = figures.Program(o.bailey); err != nil {
 		return nil, fmt.Errorf("%w: run make first", err)
 	}
 	if l.dir, err = os.MkdirTemp("/var/tmp", "bailey-model-"); err != nil {

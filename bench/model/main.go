@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -90,16 +88,4 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	r.Goals = goals(*r)
 	return r.tell(out, o.json)
-}
-
-// program returns the absolute path of an executable.
-func program(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if _, err := exec.LookPath(path); err != nil {
-		return "", errors.Unwrap(err)
-	}
-	return path, nil
 }

@@ -74,7 +74,9 @@ func measureCalls(ctx context.Context, l *lab, r *report) error {
 	return nil
 }
 
-func spread(ms []float64) times { return times{P50: figures.Median(ms), P99: percentile(ms, 99)} }
+func spread(ms []float64) times {
+	return times{P50: figures.Median(ms), P99: figures.Percentile(ms, 99)}
+}
 
 // measureRates has clients make one call after another at the same time.
 func measureRates(ctx context.Context, l *lab, r *report) error {
@@ -105,7 +107,7 @@ func over(l *lab, cells map[*contender]*cell, other string) float64 {
 			}
 		}
 	}
-	return paired(rates[0], rates[1])
+	return figures.Paired(rates[0], rates[1])
 }
 
 // measureStreams holds many streams open, weighs who passes them on, and has

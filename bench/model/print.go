@@ -44,7 +44,7 @@ func (r report) print(out io.Writer) {
 		if g.AtLeast {
 			bound = "at least"
 		}
-		if !g.met() {
+		if !g.Met() {
 			verdict = "  MISSED"
 		}
 		w.line("%-88s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)

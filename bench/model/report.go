@@ -16,7 +16,7 @@ type report struct {
 	Calls   []calls           `json:"calls"`
 	Rates   []rate            `json:"rates"`
 	Streams []stream          `json:"streams"`
-	Goals   []goal            `json:"goals"`
+	Goals   []figures.Goal    `json:"goals"`
 	Missing map[string]string `json:"missing"` // what could not be measured, and why
 }
 
@@ -58,45 +58,6 @@ type stream struct {
 	EachKB   float64 `json:"each_kb"` // growth of the proxy's private memory
 }
 
-// goal is a number with what we want it to be at most or at least.
-type goal struct {
-	What    string  `json:"what"`
-	Is      float64 `json:"is"`
-	Goal    float64 `json:"goal"`
-	AtLeast bool    `json:"at_least"`
-}
-
-// met reports whether the number is as wanted.
-func (g goal) met() bool {
-	if g.AtLeast {
-		return g.Is >= g.Goal
-	}
-	return g.Is <= g.Goal
-}
-
-// paired is the median of one contender's values over another's of the same
-// round: what changes on the machine from round to round has no part in it.
-// It is 0 where one lacks a round.
-func paired(a, b []float64) float64 {
-	if len(a) != len(b) {
-		return 0
-	}
-	var ratios []float64
-	for i := range a {
-		ratios = append(ratios, a[i]/b[i])
-	}
-	return figures.Median(ratios)
-}
-
-// percentile returns the smallest value that p percent of all are not above.
-func percentile(values []float64, p int) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, (len(sorted)*p+99)/100-1)]
-}
-
 // added fills in what each adds to the same call without a proxy: on the host
 // to the provider's own answer, inside to that of a listener in the sandbox.
 func added(rows []calls) []calls {
@@ -116,29 +77,29 @@ func added(rows []calls) []calls {
 }
 
 // goals compares what was measured with what is wanted.
-func goals(r report) (out []goal) {
+func goals(r report) (out []figures.Goal) {
 	for _, row := range r.Calls {
 		switch {
 		case row.Name != caseInside || row.Whole.Added == 0:
 		case strings.HasSuffix(row.Kind, "whole"):
-			out = append(out, goal{"added to a call through the wire, " + row.Kind + ", p50, ms", row.Whole.Added, 0.5, false})
+			out = append(out, figures.AtMost("added to a call through the wire, "+row.Kind+", p50, ms", row.Whole.Added, 0.5))
 		default:
-			out = append(out, goal{"added to the first event through the wire, " + row.Kind + ", p50, ms", row.First.Added, 2, false})
+			out = append(out, figures.AtMost("added to the first event through the wire, "+row.Kind+", p50, ms", row.First.Added, 2))
 		}
 	}
 	for _, row := range r.Rates {
 		if n := row.PerSecond[caseBailey]; n > 0 && row.Kind == (kind{}).String() {
-			out = append(out, goal{"calls a second, " + row.Kind, n, 2000, true})
+			out = append(out, figures.AtLeast("calls a second, "+row.Kind, n, 2000))
 		}
 		if row.OverPortkey > 0 {
-			out = append(out, goal{"calls a second, " + row.Kind + ": bailey / Portkey", row.OverPortkey, 1, true})
+			out = append(out, figures.AtLeast("calls a second, "+row.Kind+": bailey / Portkey", row.OverPortkey, 1))
 		}
 	}
 	for _, row := range r.Streams {
 		if row.Name == caseBailey || row.Name == caseInside {
 			out = append(out,
-				goal{"streams at once, " + row.Kind + ", " + row.Name, float64(min(row.Began, row.Ended)), 500, true},
-				goal{"memory of one, private, KB, " + row.Kind + ", " + row.Name, row.EachKB, 64, false})
+				figures.AtLeast("streams at once, "+row.Kind+", "+row.Name, float64(min(row.Began, row.Ended)), 500),
+				figures.AtMost("memory of one, private, KB, "+row.Kind+", "+row.Name, row.EachKB, 64))
 		}
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // found is a report with a row of each kind.
@@ -39,7 +41,7 @@ func TestGoals(t *testing.T) {
 	t.Parallel()
 	got := map[string]bool{}
 	for _, g := range goals(found()) {
-		got[g.What] = g.met()
+		got[g.What] = g.Met()
 	}
 	for what, met := range map[string]bool{
 		"added to a call through the wire, 1 KB, whole, p50, ms":  true,
@@ -55,7 +57,7 @@ func TestGoals(t *testing.T) {
 	if len(got) != 5 {
 		t.Errorf("goals %v", got)
 	}
-	if (goal{Is: 3, Goal: 2}).met() || (goal{Is: 1, Goal: 2, AtLeast: true}).met() {
+	if (figures.Goal{Is: 3, Goal: 2}).Met() || (figures.Goal{Is: 1, Goal: 2, AtLeast: true}).Met() {
 		t.Error("a goal is met that is not")
 	}
 }
