@@ -289,8 +289,9 @@ func (f *flow) refuse(reason, detail string) {
 }
 
 // finish records and closes the sandbox's side; it runs on every path, and it
-// is the edge that a panic does not get past. Who sees the connection end and
-// makes another finds this one on record before that.
+// is the edge that a panic does not get past. Who sees the connection refused and
+// makes another finds this one on record before that. (What is cut is reset
+// first: see serve.)
 func (f *flow) finish() {
 	if v := recover(); v != nil {
 		f.refuse(policy.ReasonBadRequest, "bug: the connection made the proxy panic")

@@ -52,6 +52,9 @@ func git(t *testing.T, dir string, args ...string) string {
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=3",
 		"GIT_CONFIG_KEY_0=user.name", "GIT_CONFIG_VALUE_0=T", "GIT_CONFIG_KEY_1=user.email", "GIT_CONFIG_VALUE_1=t@example",
 		"GIT_CONFIG_KEY_2=protocol.file.allow", "GIT_CONFIG_VALUE_2=always",
+		// A commit has the same id in each run, and objects/ff, where a test
+		// plants a link, holds none.
+		"GIT_AUTHOR_DATE=2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
