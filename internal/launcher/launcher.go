@@ -18,7 +18,7 @@ import (
 
 // Engine is the list. Ids have been checked where an Engine is implemented,
 // whoever calls. All errors that the caller can cause are *bailey.Error.
-type Engine interface {
+type Engine interface { //nolint:interfacebloat // it is the whole list, and closed
 	// Snapshot makes the task's folder and copies a commit of the user's
 	// repository into its shadow, and that into the scratch clone. Again with
 	// the same id and request it returns what is there.

@@ -9,6 +9,8 @@ const (
 	Proxy    = "bailey-proxy"
 	Gateway  = "bailey-gateway"
 	Key      = "bailey-key"
+	Launcher = "bailey-launcher"
+	Control  = "bailey-control"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 
