@@ -166,8 +166,11 @@ func TestClient_EachOperation(t *testing.T) {
 	if got := contents(t, s.Output) + contents(t, s.Errors) + contents(t, s.Events); got != "outerrevents" {
 		t.Errorf("streams: %q", got)
 	}
-	if len(e.prompts) != 1 || e.prompts[0] != r.Prompt {
-		t.Errorf("the prompt did not come as it was sent")
+	e.mu.Lock()
+	same := len(e.prompts) == 1 && e.prompts[0] == r.Prompt
+	e.mu.Unlock()
+	if !same {
+		t.Error("the prompt did not come as it was sent")
 	}
 	s, err = c.StartCheck(ctx, launcher.CheckRequest{ID: "c", Path: "/repo", Branch: "agent/a", Command: "make", Timeout: time.Minute})
 	if err != nil {
@@ -196,7 +199,10 @@ func TestClient_EachOperation(t *testing.T) {
 	if m, err := c.Models(ctx); err != nil || len(m) != 1 || m[0].ID != "m" {
 		t.Errorf("models: %v, %v", m, err)
 	}
-	if err := c.Activity(ctx, launcher.Activity{Clients: 1, Tasks: 2}); err != nil || e.active.Tasks != 2 {
+	err = c.Activity(ctx, launcher.Activity{Clients: 1, Tasks: 2})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil || e.active.Tasks != 2 {
 		t.Errorf("activity: %v, %v", e.active, err)
 	}
 }
