@@ -11,6 +11,7 @@ const (
 	Key      = "bailey-key"
 	Launcher = "bailey-launcher"
 	Control  = "bailey-control"
+	Runner   = "bailey-runner"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 
