@@ -245,6 +245,11 @@ const gatewayBit = 0x400000
 // the id n.
 func GatewayID(n int) int { return n ^ gatewayBit }
 
+// ControlID is the host id of the control role of root's service. It is always
+// the same, so that its folder can stay its own, and outside of the range of
+// UnusedID.
+const ControlID = unusedBase + 1<<24
+
 // socketpair returns our end, non-blocking, and the end that a child inherits.
 func socketpair() (ours, theirs int, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -1,0 +1,86 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/inherit"
+)
+
+// maxSettings bounds the settings, in bytes.
+const maxSettings = 1 << 20
+
+// Main is the role's entry: it serves until it is told to end, and returns the
+// exit code: 0 for that end, bailey.ExitBailey if it could not serve.
+func Main(args []string) int {
+	if err := serve(args); err != nil {
+		fmt.Fprintf(os.Stderr, "bailey: %v\n", err)
+		if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
+			fmt.Fprintf(os.Stderr, "hint: %s\n", e.Hint)
+		}
+		return bailey.ExitBailey
+	}
+	return 0
+}
+
+func serve(args []string) error {
+	if len(args) > 0 {
+		return errors.New("the launcher takes no arguments; bailey serve --local starts it")
+	}
+	if err := inherit.Check(launcher.FDSettings, launcher.FDSettings); err != nil {
+		return err
+	}
+	if err := confine(); err != nil {
+		return err
+	}
+	var settings launcher.Settings
+	in := os.NewFile(launcher.FDSettings, "settings")
+	err := inherit.Document(in, maxSettings, &settings)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return err
+	}
+	if err := settings.Check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // a process begins here
+	defer cancel()
+	hurry := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		close(hurry)
+	}()
+	out := &voice{to: os.Stdout, text: os.Stderr, json: settings.JSON, now: time.Now}
+	s, err := newService(ctx, settings, out)
+	defer s.close()
+	if err != nil {
+		return err
+	}
+	s.serve(ctx, hurry)
+	return nil
+}
+
+// confine takes away what the role has no use for. No-new-privileges is not
+// among it: a runner may need newuidmap(1) for an id that owns nothing, and
+// would inherit it. Every child takes it for itself.
+func confine() error {
+	if err := harden.Undumpable(); err != nil {
+		return err
+	}
+	if err := harden.NoCore(); err != nil {
+		return err
+	}
+	return harden.KeepDescriptors()
+}
