@@ -12,9 +12,11 @@ import (
 	"context"
 	"os"
 
+	"github.com/bailey-dev/bailey/internal/app/catalog"
 	"github.com/bailey-dev/bailey/internal/app/gateway"
 	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
+	"github.com/bailey-dev/bailey/internal/app/launcher"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
@@ -54,6 +56,10 @@ func play(args []string) int {
 		return keybearer.Main()
 	case watchdog.Argv0:
 		return watchdog.Main(args)
+	case role.Launcher:
+		return launcher.Main(args[1:])
+	case role.Catalog:
+		return catalog.Main()
 	case userns.Argv0: // held by its parent at its first instruction
 		return 0
 	case sandbox.FirstPath: // inside a sandbox

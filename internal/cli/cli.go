@@ -35,6 +35,7 @@ type commands struct {
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
+	Serve   serveCommand   `cmd:"" help:"Keep the service that works on tasks."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

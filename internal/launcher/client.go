@@ -69,7 +69,7 @@ func (c *Client) run() error {
 		}
 		a := answer{body: m.Body, files: files}
 		if m.Error != nil {
-			a.err = m.Error.err()
+			a.err = m.Error.Err()
 		}
 		ch <- a
 	}

@@ -50,27 +50,27 @@ type message struct {
 	Op     op              `json:"op,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
 	Long   bool            `json:"long,omitempty"` // the body is in the first file
-	Error  *fault          `json:"error,omitempty"`
+	Error  *Fault          `json:"error,omitempty"`
 }
 
-// fault is an error on its way.
-type fault struct {
+// Fault is an error on its way to another process.
+type Fault struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// faultOf is the form of an error: of one of bailey's own its kind, message
+// FaultOf is the form of an error: of one of bailey's own its kind, message
 // and hint, of another its text.
-func faultOf(err error) *fault {
+func FaultOf(err error) *Fault {
 	if e, ok := errors.AsType[*bailey.Error](err); ok {
-		return &fault{Kind: e.Kind.String(), Message: shorten(e.Error()), Hint: shorten(e.Hint)}
+		return &Fault{Kind: e.Kind.String(), Message: shorten(e.Error()), Hint: shorten(e.Hint)}
 	}
-	return &fault{Kind: bailey.Internal.String(), Message: shorten(err.Error())}
+	return &Fault{Kind: bailey.Internal.String(), Message: shorten(err.Error())}
 }
 
-// err is the error again. A kind that is not known is Internal.
-func (f *fault) err() error {
+// Err is the error again. A kind that is not known is Internal.
+func (f *Fault) Err() error {
 	for k := bailey.Internal; k <= bailey.Unsupported; k++ {
 		if k.String() == f.Kind {
 			return bailey.NewError(k, f.Message, f.Hint)

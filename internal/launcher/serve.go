@@ -69,7 +69,7 @@ func (s *server) take(ctx context.Context, m message, files int) error {
 		return fmt.Errorf("%w: a number is used twice", errProtocol)
 	}
 	if len(s.open) >= maxOpen {
-		return s.line.send(message{Number: m.Number, Error: faultOf(bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d requests are open", maxOpen), "wait for some of them"))}, nil, nil)
+		return s.line.send(message{Number: m.Number, Error: FaultOf(bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d requests are open", maxOpen), "wait for some of them"))}, nil, nil)
 	}
 	ctx, cancel = context.WithCancel(ctx)
 	s.open[m.Number] = cancel
@@ -90,10 +90,10 @@ func (s *server) answer(ctx context.Context, m message) {
 	defer closeFiles(files)
 	reply := message{Number: m.Number}
 	if err != nil {
-		reply.Error, body = faultOf(err), nil
+		reply.Error, body = FaultOf(err), nil
 	}
 	if err := s.line.send(reply, body, files); err != nil && !errors.Is(err, os.ErrClosed) {
-		_ = s.line.send(message{Number: m.Number, Error: faultOf(err)}, nil, nil)
+		_ = s.line.send(message{Number: m.Number, Error: FaultOf(err)}, nil, nil)
 	}
 }
 

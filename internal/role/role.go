@@ -12,6 +12,7 @@ const (
 	Launcher = "bailey-launcher"
 	Control  = "bailey-control"
 	Runner   = "bailey-runner"
+	Catalog  = "bailey-catalog"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 

@@ -15,9 +15,10 @@ import (
 
 // File is a policy file that was read. Every rule in it is valid.
 type File struct {
-	Path string // as messages name it
-	Data []byte
-	Net  Net
+	Path  string // as messages name it
+	Data  []byte
+	Net   Net
+	Tasks Tasks
 }
 
 // Net is what one source says of the network. What it does not say is nil.
@@ -67,7 +68,10 @@ func newParser(file string) *parser { return &parser{Parser: yamlfile.NewParser(
 
 // Parse reads a policy file. The error is an *InvalidError with everything
 // that is wrong.
-func Parse(path string, data []byte) (*File, error) {
+func Parse(path string, data []byte) (*File, error) { return parse(path, data, false) }
+
+// parse is Parse for a file of the user's own, or of a project.
+func parse(path string, data []byte, project bool) (*File, error) {
 	p := newParser(path)
 	f := &File{Path: path, Data: data}
 	top := p.Document(data, root())
@@ -75,6 +79,11 @@ func Parse(path string, data []byte) (*File, error) {
 		return nil, err
 	}
 	f.Net = p.net(yamlfile.Get(top, "net"))
+	tasks := yamlfile.Get(top, "tasks")
+	if tasks != nil && project { // whoever wrote the repository would say which others may be worked on
+		p.At(tasks, "tasks: only your own file says what tasks may do; leave it out here")
+	}
+	f.Tasks = p.tasks(tasks)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

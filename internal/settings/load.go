@@ -100,7 +100,7 @@ func (p Place) ReadProject() (*File, error) {
 	if err != nil || data == nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	return parse(path, data, true)
 }
 
 // find returns the project's file as it is; no data is none.

@@ -20,6 +20,7 @@ func root() *yamlfile.Spec {
 			{Name: "ask", Spec: &yamlfile.Spec{Kind: yamlfile.Flag, Help: "Ask a person about hosts that no rule names, in place of refusing them."}},
 			{Name: "dns", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: []string{bailey.DNSRules.String(), bailey.DNSOpen.String()}, Help: "Which names are answered: those that the rules allow, or all. Connections stay ruled."}},
 		}}},
+		{Name: "tasks", Spec: tasksSpec()},
 	}}
 }
 

@@ -1,0 +1,112 @@
+// Package catalog is the role that lists models and agents for tasks: a process
+// that reads models.yaml and looks for installed agents, says both as JSON, and
+// ends. It opens no vault, holds no key and asks no provider anything.
+//
+// It is apart from the launcher, since what reads models and judges agents
+// brings half of a model gateway along.
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
+	"github.com/bailey-dev/bailey/internal/linux/inherit"
+	"github.com/bailey-dev/bailey/internal/models"
+	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/task"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
+)
+
+// maxSettings bounds the settings, in bytes.
+const maxSettings = 64 << 10
+
+// Main is the process; it returns the exit code: 0 when a Catalog was said.
+func Main() int {
+	err := errors.Join(inherit.Check(launcher.FDSettings, launcher.FDSettings), harden.Process(), harden.KeepDescriptors())
+	if err == nil {
+		err = list(os.NewFile(launcher.FDSettings, "settings"), os.Stdout, config.Environment())
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bailey catalog: %v\n", err)
+		return bailey.ExitBailey
+	}
+	return 0
+}
+
+// list says what the settings on a descriptor lead to.
+func list(settings io.Reader, to io.Writer, env config.Lookup) error {
+	var s launcher.CatalogSettings
+	if err := inherit.Document(settings, maxSettings, &s); err != nil {
+		return err
+	}
+	c := launcher.Catalog{Models: []task.Model{}}
+	found, err := models.Load(s.Config, "")
+	if e, ok := errors.AsType[*yamlfile.InvalidError](err); ok {
+		err = e.Short(models.CheckCommand)
+	}
+	switch {
+	case err != nil:
+		c.Error = launcher.FaultOf(err)
+	case found != nil:
+		host := harness.Host{Arch: runtime.GOARCH, Home: s.Home, Path: filepath.SplitList(env.Get("PATH")), Files: harness.OS{}}
+		for i := range found.Models {
+			c.Models = append(c.Models, modelOf(found, &found.Models[i], host))
+		}
+	}
+	if err := json.NewEncoder(to).Encode(c); err != nil {
+		return fmt.Errorf("say the catalog: %w", err)
+	}
+	return nil
+}
+
+// executors are the agents that tasks can have, the usual first.
+func executors() []string { return []string{"claude", "codex", "gemini", "opencode", "pi"} }
+
+// modelOf is a model as tasks see it.
+func modelOf(c *models.Config, m *models.Model, host harness.Host) task.Model {
+	out := task.Model{
+		ID: m.ID, Provider: m.Provider.Name, Dialect: string(m.Dialect), Description: m.Description, Default: m.ID == c.Default,
+		MaxAgents: m.MaxAgents, Budget: []string{}, Harnesses: []string{},
+	}
+	for _, l := range []struct{ name, text string }{{"task", m.Budget.Task.String()}, {"day", m.Budget.Day.String()}} {
+		if l.text != "" {
+			out.Budget = append(out.Budget, l.name+" "+l.text)
+		}
+	}
+	if m.Price != nil {
+		out.Price = &task.Price{
+			Input: perMillion(m.Price.Input), Output: perMillion(m.Price.Output),
+			CacheRead: perMillion(m.Price.CacheRead), CacheWrite: perMillion(m.Price.CacheWrite),
+		}
+	}
+	// An agent is looked for as it would be for a run with this model: one that
+	// does not speak its dialect is none.
+	host.Model = &harness.Model{ID: m.ID, Dialect: m.Dialect, BaseURL: "http://127.0.0.1:1", TokenVar: "TOKEN", Context: m.Context, MaxOutput: m.MaxOutput}
+	for _, name := range executors() {
+		if _, err := harness.Find(name, host); err == nil {
+			out.Harnesses = append(out.Harnesses, name)
+		}
+	}
+	return out
+}
+
+// perMillion is a price a token as one a million, in USD.
+func perMillion(m pricing.Money) float64 {
+	const million = 1_000_000
+	f, err := strconv.ParseFloat(m.Times(million).Decimal(), 64)
+	if err != nil { // Decimal is always a number
+		return 0
+	}
+	return f
+}
