@@ -17,6 +17,7 @@ import (
 	"strconv"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/harness"
 	"github.com/bailey-dev/bailey/internal/launcher"
@@ -79,9 +80,12 @@ func modelOf(c *models.Config, m *models.Model, host harness.Host) task.Model {
 		ID: m.ID, Provider: m.Provider.Name, Dialect: string(m.Dialect), Description: m.Description, Default: m.ID == c.Default,
 		MaxAgents: m.MaxAgents, Budget: []string{}, Harnesses: []string{},
 	}
-	for _, l := range []struct{ name, text string }{{"task", m.Budget.Task.String()}, {"day", m.Budget.Day.String()}} {
-		if l.text != "" {
-			out.Budget = append(out.Budget, l.name+" "+l.text)
+	for _, b := range []struct {
+		name  string
+		limit budget.Limit
+	}{{"task", m.Budget.Task}, {"day", m.Budget.Day}} {
+		if !b.limit.None() {
+			out.Budget = append(out.Budget, b.name+" "+b.limit.String())
 		}
 	}
 	if m.Price != nil {

@@ -55,7 +55,7 @@ func TestList(t *testing.T) {
 		t.Fatalf("%+v", c.Error)
 	}
 	m := c.Models[0]
-	if got := fmt.Sprint(m.ID, m.Default, m.MaxAgents, m.Budget, *m.Price); got != "small true 2 [task 1M] {0.25 1.25 0 0}" {
+	if got := fmt.Sprint(m.ID, m.Default, m.MaxAgents, m.Budget, *m.Price); got != "smalltrue 2 [task 1M] {0.25 1.25 0 0}" {
 		t.Error(got)
 	}
 	if m.Harnesses == nil {

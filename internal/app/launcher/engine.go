@@ -29,6 +29,7 @@ type engine struct {
 	now      func() time.Time
 	changed  func()            // called when a sandbox has ended
 	point    func(name string) // called at every step, for tests that kill the process there
+	late     time.Duration     // behind a runner's own deadline: lateBy
 
 	mu     sync.Mutex
 	units  map[task.ID]*unit

@@ -16,6 +16,7 @@ import (
 // the launcher dies; and as long as it lives, what they leave behind is its own
 // to wait for.
 type household struct {
+	grace time.Duration // of orphans: orphanGrace
 	mu    sync.Mutex
 	known map[int]*child
 }
@@ -31,7 +32,7 @@ func newHousehold() (*household, error) {
 	if err := proc.Adopt(); err != nil {
 		return nil, err
 	}
-	return &household{known: make(map[int]*child)}, nil
+	return &household{grace: orphanGrace, known: make(map[int]*child)}, nil
 }
 
 // start starts a command in a session of its own. Its death signal is tied to
@@ -134,7 +135,7 @@ const (
 
 // settle returns when what ended children have left is gone, or ctx ends.
 func (h *household) settle(ctx context.Context) {
-	kill := time.NewTimer(orphanGrace)
+	kill := time.NewTimer(h.grace)
 	defer kill.Stop()
 	tick := time.NewTicker(orphanPoll)
 	defer tick.Stop()

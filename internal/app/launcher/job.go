@@ -337,7 +337,7 @@ func document(v any) (*os.File, error) {
 // follow keeps what a runner says and its deadline, until all of it is gone.
 func (e *engine) follow(u *unit, j *job, p *pipes) {
 	ctx := context.Background() //nolint:forbidigo // a sandbox does not depend on who asked for it
-	timer := time.AfterFunc(j.limit+lateBy, func() {
+	timer := time.AfterFunc(j.limit+e.late, func() {
 		j.because(timeout)
 		j.child.signal(syscall.SIGKILL)
 	})

@@ -95,7 +95,7 @@ func (s *service) makeEngine(ctx context.Context) error {
 	}
 	s.engine = &engine{
 		settings: s.settings, store: store, home: home, helpers: &carrier{home: home, settings: s.settings, log: s.log, now: s.out.now},
-		log: s.log, now: s.out.now, changed: s.rest.look, point: func(string) {}, units: make(map[task.ID]*unit),
+		log: s.log, now: s.out.now, changed: s.rest.look, point: func(string) {}, late: lateBy, units: make(map[task.ID]*unit),
 	}
 	return s.engine.recover(ctx)
 }
