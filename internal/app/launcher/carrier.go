@@ -29,8 +29,8 @@ func (c *carrier) checkout(context.Context, launcher.CheckRequest, place) (launc
 	return launcher.Snapshot{}, errNotYet
 }
 
-func (c *carrier) collect(context.Context, task.ID, place, *os.File) (string, error) {
-	return "", errNotYet
+func (c *carrier) collect(context.Context, task.ID, place, *os.File) error {
+	return errNotYet
 }
 
 func (c *carrier) deliver(context.Context, task.ID, string, place) (launcher.Delivered, error) {

@@ -42,13 +42,14 @@ type helpers interface {
 	snapshot(ctx context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error)
 	checkout(ctx context.Context, r launcher.CheckRequest, at place) (launcher.Snapshot, error)
 	// collect writes a launcher.Collected as one line, and the diff behind it.
-	collect(ctx context.Context, id task.ID, at place, to *os.File) (commit string, err error)
+	collect(ctx context.Context, id task.ID, at place, to *os.File) error
 	deliver(ctx context.Context, id task.ID, repo string, at place) (launcher.Delivered, error)
 	deleteBranch(ctx context.Context, path, branch string) (bool, error)
 }
 
-// place is where a task's work lies.
-type place struct{ workspace, shadow string }
+// place is where a task's work lies. The folder is the helper's to give to the
+// owner of the repository; the other two are in it.
+type place struct{ folder, workspace, shadow string }
 
 // unit is one task or check.
 type unit struct {
@@ -61,7 +62,7 @@ type unit struct {
 
 // placeOf is a task's.
 func (e *engine) placeOf(id task.ID) place {
-	return place{workspace: e.store.pathOf(id, workspaceName), shadow: e.store.pathOf(id, shadowName)}
+	return place{folder: e.store.pathOf(id, workName), workspace: e.store.pathOf(id, workspaceName), shadow: e.store.pathOf(id, shadowName)}
 }
 
 // recover reads the ledgers that are there, and sets right what a launcher that
@@ -240,6 +241,9 @@ func (e *engine) Snapshot(ctx context.Context, r launcher.SnapshotRequest) (laun
 	}
 	var got launcher.Snapshot
 	err = e.step(u, snapshotting, func() (func(*record), error) {
+		if err := e.store.makeWork(r.ID); err != nil {
+			return nil, err
+		}
 		got, err = e.helpers.snapshot(ctx, r, e.placeOf(r.ID))
 		return func(rec *record) {
 			rec.Asked, rec.Snapshot, rec.Status.Phase = &r, &got, launcher.Prepared
@@ -292,9 +296,9 @@ func (e *engine) gather(ctx context.Context, u *unit, id task.ID) error {
 		if err != nil {
 			return nil, err
 		}
-		commit, err := e.helpers.collect(ctx, id, e.placeOf(id), to)
+		err = e.helpers.collect(ctx, id, e.placeOf(id), to)
 		err = errors.Join(err, to.Close())
-		return func(r *record) { r.Commit, r.Status.Phase = commit, launcher.Gathered }, err
+		return func(r *record) { r.Status.Phase = launcher.Gathered }, err
 	})
 }
 
@@ -311,8 +315,6 @@ func (e *engine) Deliver(ctx context.Context, id task.ID) (launcher.Delivered, e
 		return *rec.Delivered, nil
 	case rec.Status.Phase != launcher.Gathered || rec.Snapshot == nil:
 		return launcher.Delivered{}, bailey.NewError(bailey.Conflict, fmt.Sprintf("the work of task %s has not been handed back", id), "")
-	case rec.Commit == "":
-		return launcher.Delivered{}, bailey.NewError(bailey.Conflict, fmt.Sprintf("task %s changed nothing", id), "")
 	}
 	var got launcher.Delivered
 	err = e.step(u, delivering, func() (func(*record), error) {

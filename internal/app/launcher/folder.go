@@ -15,8 +15,9 @@ import (
 // Names in a task's folder.
 const (
 	stateName     = "state.json"
-	workspaceName = "workspace"
-	shadowName    = "shadow.git"
+	workName      = "work" // what belongs to the owner of the repository, who may not be the launcher's user
+	workspaceName = workName + "/workspace"
+	shadowName    = workName + "/shadow.git"
 	outputName    = "output.log"
 	errorsName    = "errors.log"
 	eventsName    = "events.log"
@@ -98,6 +99,16 @@ func (s *store) open(id task.ID) (*os.File, error) {
 		return nil, err
 	}
 	return beneath.Sub(s.dir, string(id))
+}
+
+// makeWork makes the folder that a helper fills.
+func (s *store) makeWork(id task.ID) error {
+	dir, err := s.open(id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	return beneath.Mkdir(dir, workName)
 }
 
 // pathOf is where something of a task lies, for a child that opens it by name.

@@ -26,6 +26,7 @@ type child struct {
 	id   proc.Identity
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended and was waited for
+	err  error         // of the waiting, once it is done
 }
 
 func newHousehold() (*household, error) {
@@ -52,7 +53,7 @@ func (h *household) start(cmd *exec.Cmd) (*child, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		c.err = cmd.Wait()
 		h.mu.Lock()
 		if h.known[c.id.PID] == c {
 			delete(h.known, c.id.PID)
@@ -61,6 +62,16 @@ func (h *household) start(cmd *exec.Cmd) (*child, error) {
 		close(c.done)
 	}()
 	return c, <-started
+}
+
+// run starts a command and waits for its end.
+func (h *household) run(cmd *exec.Cmd) error {
+	c, err := h.start(cmd)
+	if err != nil {
+		return err
+	}
+	<-c.done
+	return c.err
 }
 
 // fork starts a child and notes that it is one, in one go: whoever looks for

@@ -162,6 +162,9 @@ func (e *engine) StartCheck(ctx context.Context, r launcher.CheckRequest) (launc
 func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, asked string) error {
 	var got launcher.Snapshot
 	err := e.step(u, snapshotting, func() (_ func(*record), err error) {
+		if err := e.store.makeWork(r.ID); err != nil {
+			return nil, err
+		}
 		got, err = e.helpers.checkout(ctx, r, e.placeOf(r.ID))
 		return func(rec *record) {
 			rec.Check, rec.Status.Check, rec.Commit, rec.Status.Phase = true, true, got.Base, launcher.Prepared

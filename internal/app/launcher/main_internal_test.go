@@ -100,12 +100,12 @@ func (h *plainHelpers) checkout(_ context.Context, _ launcher.CheckRequest, at p
 	return launcher.Snapshot{Base: "commit"}, errors.Join(os.Mkdir(at.workspace, 0o700), h.did("checkout"))
 }
 
-func (h *plainHelpers) collect(_ context.Context, _ task.ID, at place, to *os.File) (string, error) {
+func (h *plainHelpers) collect(_ context.Context, _ task.ID, at place, to *os.File) error {
 	made, err := os.ReadFile(filepath.Join(at.workspace, "made"))
 	if err == nil {
 		_, err = fmt.Fprintf(to, "{}\n%s", made)
 	}
-	return "work", errors.Join(err, h.did("collect"))
+	return errors.Join(err, h.did("collect"))
 }
 
 func (h *plainHelpers) deliver(_ context.Context, id task.ID, _ string, _ place) (launcher.Delivered, error) {

@@ -45,7 +45,7 @@ type record struct {
 	Boot   string        `json:"boot,omitempty"` // in which Runner means something
 
 	Status    launcher.Status     `json:"status"`
-	Commit    string              `json:"commit,omitempty"` // of the work, or of a check's branch
+	Commit    string              `json:"commit,omitempty"` // of a check: what its branch was
 	Delivered *launcher.Delivered `json:"delivered,omitempty"`
 }
 
