@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/carrier"
 	"github.com/bailey-dev/bailey/internal/app/catalog"
 	"github.com/bailey-dev/bailey/internal/app/gateway"
 	"github.com/bailey-dev/bailey/internal/app/helper"
@@ -70,6 +71,8 @@ func play(args []string) int {
 		return keybearer.Main()
 	case taskrun.Argv0:
 		return runTask()
+	case role.Git:
+		return carrier.Main()
 	case watchdog.Argv0:
 		return watchdog.Main(args)
 	case role.Launcher:

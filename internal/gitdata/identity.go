@@ -80,3 +80,27 @@ func printable(s string) string {
 	}
 	return s
 }
+
+// ReadUserIgnore reads the rules that a person has for all repositories:
+// core.excludesFile of the configuration in the home, or
+// $XDG_CONFIG_HOME/git/ignore. What cannot be read counts as empty.
+func ReadUserIgnore(home, xdg string) Ignore {
+	if home == "" {
+		return nil
+	}
+	files := userFiles(home, xdg)
+	path := filepath.Join(filepath.Dir(files[0]), "ignore")
+	for _, file := range files {
+		cfg, _ := ParseConfig(readUserFile(file)) // what stands before a syntax error still counts
+		if v, ok := cfg.Get("core", "excludesfile"); ok {
+			path = v
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		return nil
+	}
+	return ParseIgnore(readUserFile(path))
+}

@@ -45,7 +45,11 @@ const (
 // other entries (the offset tables by which git reads a large index in
 // parallel), the error is ErrIndex.
 func ParseIndex(data []byte, hash int) (Index, error) {
-	p := indexParser{data: data, hash: hash, pos: 0, version: 0, count: 0, name: nil, starts: nil, empty: false, index: Index{Bad: nil, Gitlinks: nil, Shared: ""}}
+	p := indexParser{data: data, hash: hash, pos: 0, version: 0, count: 0, name: nil, starts: nil, empty: false, index: Index{Bad: nil, Gitlinks: nil, Shared: ""}, visit: nil}
+	return p.parse()
+}
+
+func (p *indexParser) parse() (Index, error) {
 	if err := p.header(); err != nil {
 		return Index{}, err
 	}
@@ -76,6 +80,7 @@ type indexParser struct {
 	starts  []startsAt // of entries that can begin a block of the offset table
 	empty   bool       // an entry has no name, as those have that replace one of a shared index
 	index   Index
+	visit   func(start int, flags, more uint16) // is called for each entry; may be nil
 }
 
 // startsAt is where an entry begins. A block's first entry may take nothing
@@ -132,10 +137,12 @@ func (p *indexParser) entry(i uint32) error {
 	mode := binary.BigEndian.Uint32(p.data[start+modeOffset:])
 	flags := binary.BigEndian.Uint16(p.data[start+statBytes+p.hash:])
 	p.pos += p.fixed()
+	var more uint16
 	if flags&extended != 0 {
-		if p.version < 3 {
+		if p.version < 3 || p.end()-p.pos < flagBytes {
 			return p.fail("flags of a later version")
 		}
+		more = binary.BigEndian.Uint16(p.data[p.pos:])
 		p.pos += flagBytes
 	}
 	kept, err := p.prefix()
@@ -146,6 +153,9 @@ func (p *indexParser) entry(i uint32) error {
 		return err
 	}
 	p.starts = append(p.starts, startsAt{offset: start, alone: i == 0 || kept == 0})
+	if p.visit != nil {
+		p.visit(start, flags, more)
+	}
 	p.judge(mode)
 	return nil
 }

@@ -326,3 +326,14 @@ func (m *moduleWalk) entry(rel string, depth int) error {
 	}
 	return err
 }
+
+// IsGitDir reports whether git would take the folder at an absolute path
+// without links for a git folder.
+func IsGitDir(path string) bool {
+	dir, err := beneath.Dir(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
+	return isGitDir(dir)
+}

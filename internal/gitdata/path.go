@@ -18,7 +18,7 @@ func validPath(path []byte, mode uint32) bool {
 		name = strings.TrimSuffix(name, "/")
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || isDotGit(part) ||
+		if part == "" || part == "." || part == ".." || IsDotGit(part) ||
 			mode&modeType == modeLink && strings.EqualFold(part, ".gitmodules") {
 			return false
 		}
@@ -26,12 +26,12 @@ func validPath(path []byte, mode uint32) bool {
 	return true
 }
 
-// isDotGit reports whether a file system may take a name for .git: without
+// IsDotGit reports whether a file system may take a name for .git: without
 // regard for case, as NTFS does (trailing dots and spaces, a stream behind a
 // colon, the short name git~1, a backslash for a slash; path.c,
 // is_ntfs_dotgit), or HFS+ (characters that it ignores; utf8.c,
 // is_hfs_dotgit).
-func isDotGit(name string) bool {
+func IsDotGit(name string) bool {
 	for part := range strings.SplitSeq(name, `\`) {
 		part, _, _ = strings.Cut(part, ":")
 		part = strings.TrimRight(part, ". ")

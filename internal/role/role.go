@@ -13,6 +13,7 @@ const (
 	Control  = "bailey-control"
 	Runner   = "bailey-runner"
 	Catalog  = "bailey-catalog"
+	Git      = "bailey-git"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 

@@ -95,7 +95,7 @@ func (s *store) open(id task.ID) (*os.File, error) {
 	if !id.Valid() { // whoever asked has looked; a path is made of it here
 		return nil, fmt.Errorf("open the folder of task %q: %w", id, fs.ErrInvalid)
 	}
-	if err := beneath.Mkdir(s.dir, string(id)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := beneath.MkdirPrivate(s.dir, string(id)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return beneath.Sub(s.dir, string(id))
@@ -108,7 +108,7 @@ func (s *store) makeWork(id task.ID) error {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
-	return beneath.Mkdir(dir, workName)
+	return beneath.MkdirPrivate(dir, workName)
 }
 
 // pathOf is where something of a task lies, for a child that opens it by name.
@@ -136,7 +136,7 @@ func (s *store) save(r *record) error {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
-	return beneath.Replace(dir, stateName, data)
+	return beneath.Put(dir, stateName, data)
 }
 
 // removeAtOnce bounds one pass of removing a folder, in entries.

@@ -27,6 +27,7 @@ type Info struct {
 	UID, GID int
 	Dev, Ino uint64
 	Changed  time.Time // ctime: contents, name or mode
+	Modified time.Time // mtime: contents, and what whoever may write says it is
 	Born     time.Time // zero where the file system does not keep it
 }
 
@@ -251,7 +252,7 @@ func stat(f *os.File) (Info, error) {
 	}
 	info := Info{
 		Mode: fileMode(s.Mode), Size: int64(min(s.Size, 1<<62)), UID: int(s.Uid), GID: int(s.Gid),
-		Dev: unix.Mkdev(s.Dev_major, s.Dev_minor), Ino: s.Ino, Changed: moment(s.Ctime), Born: time.Time{},
+		Dev: unix.Mkdev(s.Dev_major, s.Dev_minor), Ino: s.Ino, Changed: moment(s.Ctime), Modified: moment(s.Mtime), Born: time.Time{},
 	}
 	if s.Mask&unix.STATX_BTIME != 0 {
 		info.Born = moment(s.Btime)

@@ -154,8 +154,13 @@ func (r *remover) open(dir *os.File, name string) (*os.File, error) {
 // ENOTEMPTY.
 func unlink(dir *os.File, name string) error {
 	err := unix.Unlinkat(int(dir.Fd()), name, 0)
-	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+	switch {
+	case errors.Is(err, unix.EISDIR), errors.Is(err, unix.EPERM):
 		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	case errors.Is(err, unix.EACCES): // Landlock answers before it is looked at, and may allow the removal of folders
+		if folder := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); !errors.Is(folder, unix.ENOTDIR) {
+			err = folder
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", name, err)

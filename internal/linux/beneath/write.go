@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mkdir makes the folder name in dir, its owner's alone. It never takes over
+// MkdirPrivate makes the folder name in dir, its owner's alone. It never takes over
 // what is there: an existing name is fs.ErrExist.
-func Mkdir(dir *os.File, name string) error {
+func MkdirPrivate(dir *os.File, name string) error {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil {
 		return fmt.Errorf("make folder %s: %w", name, err)
 	}
@@ -49,11 +49,11 @@ func regular(f *os.File, err error) (*os.File, error) {
 	return f, nil
 }
 
-// Replace gives the file name in dir these contents: whoever reads it sees what
+// Put gives the file name in dir these contents: whoever reads it sees what
 // was there before or all of them, also when the machine fails meanwhile. A
 // half-written file may stay beside it, named like it with a dot before and
 // ".new" behind, which the next call replaces.
-func Replace(dir *os.File, name string, data []byte) error {
+func Put(dir *os.File, name string, data []byte) error {
 	next := "." + name + ".new"
 	if err := unlink(dir, next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -76,3 +76,42 @@ func ConfineToNames() error {
 	}
 	return Confine(files, folders)
 }
+
+// Rights are all that ConfineTo leaves. Paths that do not exist are passed
+// over.
+type Rights struct {
+	ReadFiles []string
+	ReadDirs  []string // and all that is below
+	Execute   []string // files: read and executed
+	Write     []string // folders: all is done below them but executing
+	Devices   []string // read and written
+	Remove    []string // folders: empty ones are removed below them
+}
+
+// ConfineTo is Confine with more than reading: a process that has work to do on
+// files and starts known programs, which inherit the confinement.
+func ConfineTo(r Rights) error {
+	config := ll.Config{
+		HandledAccessFS:  ll.V6.HandledAccessFS,
+		HandledAccessNet: llsys.AccessNetBindTCP | llsys.AccessNetConnectTCP,
+		Scoped:           ll.V6.Scoped,
+	}
+	const (
+		readFile = llsys.AccessFSReadFile
+		readDir  = llsys.AccessFSReadDir
+		change   = llsys.AccessFSWriteFile | llsys.AccessFSTruncate | llsys.AccessFSRemoveDir | llsys.AccessFSRemoveFile |
+			llsys.AccessFSMakeDir | llsys.AccessFSMakeReg | llsys.AccessFSMakeSym | llsys.AccessFSRefer
+	)
+	rules := []ll.Rule{
+		ll.PathAccess(readFile, r.ReadFiles...).IgnoreIfMissing(),
+		ll.PathAccess(readFile|readDir, r.ReadDirs...).IgnoreIfMissing(),
+		ll.PathAccess(readFile|llsys.AccessFSExecute, r.Execute...).IgnoreIfMissing(),
+		ll.PathAccess(readFile|readDir|change, r.Write...).IgnoreIfMissing(),
+		ll.PathAccess(readFile|llsys.AccessFSWriteFile, r.Devices...).IgnoreIfMissing(),
+		ll.PathAccess(llsys.AccessFSRemoveDir, r.Remove...).IgnoreIfMissing(),
+	}
+	if err := config.BestEffort().Restrict(rules...); err != nil {
+		return fmt.Errorf("confine with landlock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package carry
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/task"
+)
+
+// check refuses a request that no operation can be made of, before anything of
+// it is looked at.
+func (r Request) check() error {
+	n := 0
+	var ids []task.ID
+	paths := []string{r.Git}
+	add := func(there bool, id task.ID, more ...string) {
+		if there {
+			n++
+			ids = append(ids, id)
+			paths = append(paths, more...)
+		}
+	}
+	const none = task.ID("0") // for an operation without one
+	if s := r.Snapshot; s != nil {
+		add(true, s.ID, s.Path, s.Shadow, s.Clone)
+	}
+	if c := r.Collect; c != nil {
+		add(true, c.ID, c.Shadow, c.Clone)
+	}
+	if d := r.Deliver; d != nil {
+		add(true, d.ID, d.Path, d.Shadow)
+	}
+	if d := r.DeleteBranch; d != nil {
+		add(true, none, d.Path)
+	}
+	if c := r.Checkout; c != nil {
+		add(true, none, c.Path, c.Clone)
+	}
+	if x := r.Remove; x != nil {
+		add(true, none, x.Folder)
+	}
+	if n != 1 {
+		return bailey.NewError(bailey.Invalid, "a request is for one operation", "")
+	}
+	for _, id := range ids {
+		if !id.Valid() {
+			return bailey.NewError(bailey.Invalid, "a task's id is letters a to z, digits and hyphens, at most 64", "")
+		}
+	}
+	for _, p := range paths {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "\x00\n") {
+			return bailey.NewError(bailey.Invalid, "the path "+printable(p)+" is not absolute and clean", "name an absolute path without . and ..")
+		}
+	}
+	return nil
+}
+
+// agentBranch returns the id of a branch that bailey makes, and refuses every
+// other name.
+func agentBranch(branch string) (task.ID, error) {
+	id, ok := strings.CutPrefix(branch, task.BranchPrefix)
+	if !ok || !task.ID(id).Valid() {
+		return "", bailey.NewError(bailey.Forbidden, "the branch "+printable(branch)+" is not one of a task", "only branches "+task.BranchPrefix+"ID are deleted")
+	}
+	return task.ID(id), nil
+}
+
+// branchName refuses what git would not take for the name of a branch
+// (git-check-ref-format(1)), and what a program could take for an option.
+func branchName(branch string) error {
+	bad := branch == "" || len(branch) > 255 || strings.HasPrefix(branch, "-") || branch == "@" || branch == "HEAD" ||
+		strings.Contains(branch, "..") || strings.Contains(branch, "@{") || strings.HasSuffix(branch, ".") ||
+		strings.ContainsAny(branch, " ~^:?*[\\\x7f")
+	for part := range strings.SplitSeq(branch, "/") {
+		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
+	}
+	for _, c := range []byte(branch) {
+		bad = bad || c < ' '
+	}
+	if bad {
+		return bailey.NewError(bailey.Invalid, printable(branch)+" cannot be the name of a branch", "name a branch as `git branch` lists it")
+	}
+	return nil
+}
+
+func invalidDirty() error {
+	return bailey.NewError(bailey.Invalid, "uncommitted work belongs to HEAD, and another commit was named", "leave out the ref, or commit the work")
+}

@@ -1,0 +1,179 @@
+package carry
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bailey-dev/bailey/internal/task"
+)
+
+// plant is a sort of file that makes something run later for whoever has it in
+// a work tree, or changes what a program or an agent there does.
+type plant struct {
+	kind string
+	why  string
+	// names are patterns of path.Match: one without a slash is of the last part
+	// of a path, one that ends in a slash of a folder on the way, and one that
+	// begins with a slash of the whole path.
+	names []string
+}
+
+// plants is the list of attacks C070 and C072.
+var plants = sync.OnceValue(func() []plant {
+	return []plant{
+		{"git-hook", "git runs hooks from it once core.hooksPath or a hook manager leads there", []string{
+			".githooks/", ".husky/", "hooks/pre-commit", "hooks/post-*", "hooks/pre-*", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml",
+			"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook/", ".overcommit.yml", ".huskyrc", ".huskyrc.*", ".simple-git-hooks.*", ".lintstagedrc*",
+		}},
+		{"git-config", "git takes filters, attributes, submodules or names from it", []string{
+			".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig", ".mailmap", ".git-blame-ignore-revs",
+		}},
+		{"direnv", "a shell loads it when it enters the folder", []string{".envrc", ".env", ".env.*", ".direnv/"}},
+		{"tool-versions", "a version manager downloads and runs what it names", []string{
+			".tool-versions", "mise.toml", ".mise.toml", "mise/", ".mise/", ".python-version", ".node-version", ".nvmrc", ".ruby-version", ".java-version", ".sdkmanrc", "rust-toolchain", "rust-toolchain.toml", ".go-version",
+		}},
+		{"package-config", "a package manager takes its registry, scripts or plugins from it", []string{
+			".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/", ".pnpmfile.cjs", "pnpm-workspace.yaml", "bunfig.toml", ".bundle/", "pip.conf", ".pypirc", ".condarc", "NuGet.Config", "nuget.config", ".gemrc", "Gemfile", "composer.json", "auth.json",
+		}},
+		{"package-script", "installing or building the package runs it", []string{
+			"binding.gyp", "setup.py", "setup.cfg", "pyproject.toml", "conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "noxfile.py", "tox.ini", "pytest.ini", "tasks.py", "extconf.rb", "Rakefile", "*.gemspec", "mix.exs", "configure", "configure.ac", "postinstall.*", "preinstall.*",
+		}},
+		{"build", "building runs it", []string{
+			"Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", "Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "CMakeLists.txt", "*.cmake", "meson.build", "build.rs", ".cargo/", "go.work", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties", "gradlew", "gradlew.bat", "gradle-wrapper.jar", "gradle-wrapper.properties", "init.gradle",
+			".mvn/", "mvnw", "mvnw.cmd", "pom.xml", "build.xml", "*.sbt", ".bazelrc", ".bazeliskrc", "WORKSPACE", "WORKSPACE.bazel", "MODULE.bazel", "BUILD", "BUILD.bazel", "*.bzl", "SConstruct", "wscript", "Package.swift", "build.zig", "*.csproj", "*.vcxproj", "Directory.Build.props", "Directory.Build.targets",
+			"gulpfile.*", "Gruntfile.*", "webpack.config.*", "vite.config.*", "rollup.config.*", "next.config.*", "babel.config.*", ".babelrc*", "jest.config.*", "vitest.config.*", "playwright.config.*", "eslint.config.*", ".eslintrc*", ".prettierrc*", "prettier.config.*", "tsup.config.*", "flake.nix", "shell.nix", "default.nix",
+		}},
+		{"container", "a container is built or started from it, with what it mounts of this machine", []string{
+			"Dockerfile", "Dockerfile.*", "*.Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "docker-compose.*.yml", "docker-compose.*.yaml", ".devcontainer/", ".devcontainer.json", "Vagrantfile", "skaffold.yaml", "Tiltfile",
+		}},
+		{"editor-task", "an editor runs or obeys it when the folder is opened", []string{
+			".vscode/", "*.code-workspace", ".idea/", "*.iml", ".fleet/", ".zed/", ".vimrc", ".exrc", ".gvimrc", ".nvim.lua", ".nvimrc", ".lvimrc", ".vim/", ".emacs", ".dir-locals.el", ".dir-locals-2.el", ".editorconfig", ".sublime-project", "*.sublime-project", ".nova/", ".helix/", ".projectile",
+		}},
+		{"agent-settings", "an agent runs hooks, tools or servers that it names, or is allowed more by it", []string{
+			".claude/", ".claude.json", ".mcp.json", "mcp.json", ".codex/", ".gemini/", ".cursor/", ".windsurf/", ".opencode/", "opencode.json", "opencode.jsonc", ".aider*", ".continue/", ".roo/", ".cline/", ".kilocode/", ".amazonq/", ".pi/", ".goose/", ".crush.json", "crush.json", ".codeium/",
+		}},
+		{"agent-instructions", "the next agent that works here takes it for its instructions", []string{
+			"AGENTS.md", "AGENT.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", ".cursorrules", ".windsurfrules", ".clinerules", ".clinerules/", ".roorules", "copilot-instructions.md", "*.instructions.md", "*.prompt.md", "SKILL.md", ".goosehints", ".junie/", "CONVENTIONS.md", "llms.txt",
+		}},
+		{"ci", "the forge runs it, with the secrets of the project, once it is pushed", []string{
+			".github/workflows/", ".github/actions/", "/action.yml", "/action.yaml", ".github/dependabot.yml", ".gitlab-ci.yml", ".gitlab-ci.yaml", ".gitlab/", ".circleci/", "Jenkinsfile", "Jenkinsfile.*", "azure-pipelines.yml", ".azure-pipelines/", ".travis.yml", "appveyor.yml", ".appveyor.yml", "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml", ".woodpecker/", ".buildkite/", ".forgejo/", ".gitea/", ".teamcity/", "cloudbuild.yaml", "buildspec.yml", ".cirrus.yml", "renovate.json", ".renovaterc*", "netlify.toml", "vercel.json", "Procfile", "app.json", "fly.toml",
+		}},
+		{"review-rules", "it says who has to review what", []string{"CODEOWNERS"}},
+		{"shell-startup", "a shell or a login runs it", []string{
+			".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", "config.fish", ".tmux.conf", ".screenrc", ".gdbinit", ".lldbinit", ".pdbrc", ".Rprofile", ".irbrc", ".pryrc", ".psqlrc", ".curlrc", ".wgetrc", ".netrc",
+		}},
+		{"ssh", "ssh takes keys, hosts or commands from it", []string{".ssh/", "authorized_keys", "known_hosts"}},
+		{"system-start", "the desktop or the system starts it", []string{
+			"*.desktop", "crontab", "*.crontab", "cron.d/", "*.service", "*.timer", "*.socket", "*.path", "*.mount", "autostart/", "*.plist", "*.udev", "*.rules", "*.bat", "*.cmd", "*.ps1", "*.lnk", "*.reg", "*.scr", "*.vbs", "*.hta", "autorun.inf", "desktop.ini", "*.url", "*.webloc",
+		}},
+		{"notebook", "opening or running the notebook runs its cells", []string{"*.ipynb"}},
+		{"macro", "an office program may run macros in it", []string{"*.docm", "*.xlsm", "*.pptm", "*.dotm", "*.xltm", "*.xlam", "*.ppam", "*.doc", "*.xls", "*.ppt", "*.odt", "*.ods"}},
+	}
+})
+
+// plantedAt judges a file that is new or changed. The base is read where only a
+// part of a file matters.
+func plantedAt(name string, mode uint32, data []byte, base func() []byte) task.Planted {
+	if name == "package.json" || strings.HasSuffix(name, "/package.json") {
+		if scriptsDiffer(base(), data) {
+			return task.Planted{Path: name, Kind: "package-script", Why: "its scripts changed; a package manager runs them"}
+		}
+		return task.Planted{}
+	}
+	for _, p := range plants() {
+		if slices.ContainsFunc(p.names, func(pattern string) bool { return p.at(pattern, name) }) {
+			return task.Planted{Path: name, Kind: p.kind, Why: p.why}
+		}
+	}
+	return plantedText(name, mode, data, base)
+}
+
+// at compares a path without regard for case: some file systems have none.
+func (plant) at(pattern, name string) bool {
+	pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+	if folder, ok := strings.CutSuffix(pattern, "/"); ok {
+		return strings.HasPrefix(name, folder+"/") || strings.Contains(name, "/"+folder+"/")
+	}
+	if whole, ok := strings.CutPrefix(pattern, "/"); ok {
+		return name == whole
+	}
+	if n := strings.Count(pattern, "/"); n > 0 {
+		parts := strings.Split(name, "/")
+		name = strings.Join(parts[max(0, len(parts)-n-1):], "/")
+		matched, _ := path.Match(pattern, name) // the patterns are well formed; a test tries each
+		return matched
+	}
+	matched, _ := path.Match(pattern, path.Base(name)) // the patterns are well formed; a test tries each
+	return matched
+}
+
+// plantedText judges by what a file says.
+func plantedText(name string, _ uint32, data []byte, base func() []byte) task.Planted {
+	grew := func(words ...string) bool {
+		var n, was int
+		lower := bytes.ToLower(data)
+		for _, word := range words {
+			n += bytes.Count(lower, []byte(word))
+		}
+		if n == 0 {
+			return false
+		}
+		old := bytes.ToLower(base())
+		for _, word := range words {
+			was += bytes.Count(old, []byte(word))
+		}
+		return n > was
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".go":
+		if grew("//go:generate") {
+			return task.Planted{Path: name, Kind: "go-generate", Why: "`go generate` runs the command that it names"}
+		}
+	case ".svg", ".html", ".htm", ".xhtml":
+		if grew("<script", "javascript:", "onload=", "onerror=", "onclick=") {
+			return task.Planted{Path: name, Kind: "active-document", Why: "a browser that opens it runs its script"}
+		}
+	case ".tex", ".vim", ".c", ".h", ".py", ".md", ".txt", ".sh":
+		if grew("vim: set", "vim:set", "-*- eval:", "-*- mode: eval", "# eval:") && grew("eval", "modeline", "foldexpr", "shell") {
+			return task.Planted{Path: name, Kind: "editor-task", Why: "an editor obeys the settings in its text"}
+		}
+	}
+	return task.Planted{}
+}
+
+// scriptsDiffer compares what a package manager runs of two package.json. What
+// cannot be read differs.
+func scriptsDiffer(was, now []byte) bool {
+	old, ok := scripts(was)
+	next, ok2 := scripts(now)
+	if was == nil {
+		return !ok2 || len(next) > 0
+	}
+	return !ok || !ok2 || !maps.Equal(old, next)
+}
+
+func scripts(data []byte) (map[string]string, bool) {
+	if len(data) == 0 {
+		return nil, true
+	}
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, false
+	}
+	list := map[string]string{}
+	for _, key := range []string{"scripts", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "bin", "gypfile", "packageManager", "workspaces"} {
+		if raw, there := doc[key]; there {
+			var b bytes.Buffer
+			if json.Compact(&b, raw) != nil {
+				return nil, false
+			}
+			list[key] = b.String()
+		}
+	}
+	return list, true
+}
