@@ -27,6 +27,10 @@ type Starter struct {
 	Program string // bailey; empty for the program that runs
 	Git     string // empty for the one on the caller's PATH
 	Folder  string // of the task: the shadow and the clone are in it. Root gives it to the repository's owner.
+
+	// Run runs the command, for a caller that keeps account of its children; nil
+	// for cmd.Run.
+	Run func(cmd *exec.Cmd) error
 }
 
 // Start has an operation done and returns the answer, as a file at its
@@ -136,9 +140,13 @@ func (s Starter) run(ctx context.Context, o order, data []byte, answer *os.File)
 	cmd.Stderr = complaint
 	cmd.SysProcAttr = namespaces(o)
 	cmd.WaitDelay = time.Second
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := cmd.Run()
+	do := s.Run
+	if do == nil {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		do = (*exec.Cmd).Run
+	}
+	err := do(cmd)
 	if err == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
@@ -89,12 +90,16 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 	case rec.Snapshot == nil:
 		return launcher.Streams{}, bailey.NewError(bailey.Conflict, fmt.Sprintf("task %s has no snapshot yet", r.ID), "")
 	}
-	if err := e.reserve(); err != nil {
+	env, err := e.environment(r.Environment)
+	if err == nil {
+		err = e.reserve()
+	}
+	if err != nil {
 		return launcher.Streams{}, err
 	}
 	err = e.run(u, asked, taskrun.Settings{
 		Kind: taskrun.Agent, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: rec.Snapshot.Subdir, Limit: r.Timeout,
-		Environment: e.environment(r.Environment), Harness: r.Harness, Model: r.Model, Prompt: r.Prompt, MaxTurns: r.MaxTurns,
+		Environment: env, Harness: r.Harness, Model: r.Model, Prompt: r.Prompt, MaxTurns: r.MaxTurns,
 		Budget: r.Budget, Guide: r.Guide, ThinkingTokens: r.ThinkingTokens,
 	})
 	if err != nil {
@@ -122,13 +127,24 @@ func (e *engine) unreserve() {
 	e.agents--
 }
 
-// environment is the folder of an environment: one that is named lies where
-// `bailey env build` puts them.
-func (e *engine) environment(name string) string {
-	if name == "" || filepath.IsAbs(name) {
-		return name
+// environment is the folder of an environment that `bailey env build` made. Any
+// other folder is refused: the sandbox would see it.
+func (e *engine) environment(name string) (string, error) {
+	if name == "" {
+		return "", nil
 	}
-	return filepath.Join(e.settings.Data, "environments", name)
+	store := filepath.Join(e.settings.Data, "envs")
+	dir, base := filepath.Split(name)
+	if dir != "" && filepath.Clean(dir) != store || filepath.Clean(base) != base || strings.HasPrefix(base, ".") {
+		return "", bailey.NewError(bailey.Forbidden, fmt.Sprintf("%q is not an environment: only what bailey env build made is one", name), "use its name (bailey env ls)")
+	}
+	folder := filepath.Join(store, base)
+	place, err := beneath.Follow(nil, folder)
+	if err != nil {
+		return "", bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no environment %q", name), "bailey env ls lists them")
+	}
+	defer func() { _ = place.Close() }() // O_PATH: nothing to lose
+	return beneath.Where(place)
 }
 
 // StartCheck is Engine's.
@@ -160,8 +176,12 @@ func (e *engine) StartCheck(ctx context.Context, r launcher.CheckRequest) (launc
 
 // check copies a commit and runs a command on the copy.
 func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, asked string) error {
+	env, err := e.environment(r.Environment)
+	if err != nil {
+		return err
+	}
 	var got launcher.Snapshot
-	err := e.step(u, snapshotting, func() (_ func(*record), err error) {
+	err = e.step(u, snapshotting, func() (_ func(*record), err error) {
 		if err := e.store.makeWork(r.ID); err != nil {
 			return nil, err
 		}
@@ -175,7 +195,7 @@ func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, as
 	}
 	return e.run(u, asked, taskrun.Settings{
 		Kind: taskrun.Check, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: got.Subdir, Limit: r.Timeout,
-		Environment: e.environment(r.Environment), Command: r.Command,
+		Environment: env, Command: r.Command,
 	})
 }
 

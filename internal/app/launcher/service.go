@@ -94,7 +94,7 @@ func (s *service) makeEngine(ctx context.Context) error {
 		return err
 	}
 	s.engine = &engine{
-		settings: s.settings, store: store, home: home, helpers: &carrier{home: home, settings: s.settings, log: s.log, now: s.out.now},
+		settings: s.settings, store: store, home: home, helpers: &git{home: home, settings: s.settings},
 		log: s.log, now: s.out.now, changed: s.rest.look, point: func(string) {}, late: lateBy, units: make(map[task.ID]*unit),
 	}
 	return s.engine.recover(ctx)

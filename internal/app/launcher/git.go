@@ -1,0 +1,100 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/bailey-dev/bailey/internal/app/carrier"
+	"github.com/bailey-dev/bailey/internal/carry"
+	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/task"
+)
+
+// git has each operation on a repository done by a process of its own
+// (internal/app/carrier). What it answers is bailey's own word, but for the
+// texts in it, which are handed on; of a collection nothing is read here.
+type git struct {
+	home     *household
+	settings launcher.Settings
+}
+
+// start has one operation done.
+func (g *git) start(ctx context.Context, folder string, r carry.Request) (*os.File, error) {
+	return carrier.Starter{Git: g.program(), Folder: folder, Run: g.home.run}.Start(ctx, r)
+}
+
+// program is the git on the user's PATH; empty for the starter's own search,
+// which says that there is none.
+func (g *git) program() string {
+	for _, pair := range g.settings.Env {
+		list, ok := strings.CutPrefix(pair, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(list) {
+			if !filepath.IsAbs(dir) {
+				continue
+			}
+			if path, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// ask is start for what answers with one value.
+func ask[A any](ctx context.Context, g *git, folder string, r carry.Request) (A, error) {
+	var a A
+	answer, err := g.start(ctx, folder, r)
+	if err != nil {
+		return a, err
+	}
+	return a, carrier.Read(answer, &a)
+}
+
+// repository is one that a user names.
+func (g *git) repository(path string) carry.Repository {
+	return carry.Repository{Path: path, Roots: g.settings.Roots}
+}
+
+func (g *git) snapshot(ctx context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error) {
+	return ask[launcher.Snapshot](ctx, g, at.folder, carry.Request{Snapshot: &carry.Snapshot{
+		Repository: g.repository(r.Path), ID: r.ID, Ref: r.Ref, IncludeDirty: r.IncludeDirty, Home: g.settings.Home,
+		Shadow: at.shadow, Clone: at.workspace,
+	}})
+}
+
+func (g *git) checkout(ctx context.Context, r launcher.CheckRequest, at place) (launcher.Snapshot, error) {
+	got, err := ask[carry.CheckedOut](ctx, g, at.folder, carry.Request{Checkout: &carry.Checkout{
+		Repository: g.repository(r.Path), Branch: r.Branch, Clone: at.workspace,
+	}})
+	return launcher.Snapshot{Repo: got.Repo, Subdir: got.Subdir, Base: got.Commit, Warnings: got.Warnings}, err
+}
+
+func (g *git) collect(ctx context.Context, id task.ID, at place, to *os.File) error {
+	answer, err := g.start(ctx, at.folder, carry.Request{Collect: &carry.Collect{ID: id, Shadow: at.shadow, Clone: at.workspace}})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, answer)
+	if err := errors.Join(err, answer.Close()); err != nil {
+		return fmt.Errorf("keep what was collected: %w", err)
+	}
+	return nil
+}
+
+func (g *git) deliver(ctx context.Context, id task.ID, repo string, at place) (launcher.Delivered, error) {
+	return ask[launcher.Delivered](ctx, g, at.folder, carry.Request{Deliver: &carry.Deliver{Repository: g.repository(repo), ID: id, Shadow: at.shadow}})
+}
+
+func (g *git) deleteBranch(ctx context.Context, path, branch string) (bool, error) {
+	got, err := ask[carry.Deleted](ctx, g, "", carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: g.repository(path), Branch: branch}})
+	return got.Deleted, err
+}
