@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,6 +93,12 @@ func (s *service) makeEngine(ctx context.Context) error {
 	store, err := openStore(s.settings.Data, launcher.Folder, s.settings.UID)
 	if err != nil {
 		return err
+	}
+	// A repository lies in a root by its path without links too.
+	for _, dir := range s.settings.Roots {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(s.settings.Roots, real) {
+			s.settings.Roots = append(slices.Clone(s.settings.Roots), real)
+		}
 	}
 	s.engine = &engine{
 		settings: s.settings, store: store, home: home, helpers: &git{home: home, settings: s.settings},
