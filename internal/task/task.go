@@ -185,14 +185,21 @@ type Task struct {
 type Progress struct {
 	Time    time.Time `json:"time"`
 	Task    ID        `json:"task"`
-	Kind    string    `json:"kind"` // state, queue, turn, tool, text, usage, warning, done
+	Kind    string    `json:"kind"` // state, queue, turn, tool, text, plan, usage, warning, done
 	State   State     `json:"state,omitempty"`
 	Place   int       `json:"place,omitempty"`
 	Turn    int       `json:"turn,omitempty"`
 	Tool    string    `json:"tool,omitempty"`    // name of a tool that the agent calls
 	Message string    `json:"message,omitempty"` // one line of printable text; the agent's word for turn, tool and text
+	Plan    []Step    `json:"plan,omitempty"`    // the agent's list of what is to be done, whole
 	Usage   *Usage    `json:"usage,omitempty"`
 	CostUSD *float64  `json:"cost_usd,omitempty"`
+}
+
+// Step is a part of an agent's plan, in the agent's words.
+type Step struct {
+	Text  string `json:"text"`  // one line of printable text
+	State string `json:"state"` // pending, active, done, dropped
 }
 
 // CheckRequest runs a command on a branch, in a sandbox without any way out.
