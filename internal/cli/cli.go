@@ -30,6 +30,7 @@ type commands struct {
 	Exec    execCommand    `cmd:"" help:"Run another command in a running sandbox."`
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
+	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`

@@ -13,6 +13,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
+	"github.com/bailey-dev/bailey/internal/transcript"
 )
 
 type completionCommand struct {
@@ -137,6 +138,9 @@ func (c *completeCommand) Run(a *app) error {
 	if s.models {
 		s.values = append(s.values, a.modelNames()...)
 	}
+	if s.tasks {
+		s.values = append(s.values, a.taskNames()...)
+	}
 	cut := ""
 	if flag, _, found := strings.Cut(s.word, "="); found && c.Shell == "bash" && strings.HasPrefix(flag, "-") {
 		cut = flag + "=" // bash takes what stands behind it for the word
@@ -186,6 +190,7 @@ type suggestion struct {
 	sandboxes bool // the names of running sandboxes as well
 	secrets   bool // the names of secrets as well
 	models    bool // the names of models as well
+	tasks     bool // the ids of tasks as well
 	also      also
 }
 
@@ -299,6 +304,10 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		}
 	case f.Name == "model":
 		s.models = true
+	case f.Name == "harness":
+		for _, n := range transcript.Agents() {
+			s.values = append(s.values, candidate{prefix + n, ""})
+		}
 	case f.Enum != "":
 		for _, e := range f.EnumSlice() {
 			s.values = append(s.values, candidate{prefix + e, ""})
@@ -334,6 +343,8 @@ func (s *suggestion) positional(p *position) {
 		s.sandboxes = true
 	case v.Name == "model":
 		s.models = true
+	case v.Name == "tasks" || v.Name == "task" && p.node.Name != "run":
+		s.tasks = true
 	case v.Name == "file":
 		s.also = alsoFiles
 	case v.Name == "dir":

@@ -23,7 +23,7 @@ func (s *Service) life(ctx context.Context, e *entry, known *launcher.Status) {
 			break
 		}
 		next := s.take(ctx, e, step, known)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || next == step {
 			return // what was half done is done again
 		}
 		s.proceed(e, next)
@@ -62,15 +62,19 @@ func (s *Service) line(ctx context.Context, e *entry) step {
 		return stepCopy
 	case <-e.cancel:
 		return stepDone
+	case <-s.ending:
 	case <-ctx.Done():
-		return stepQueue
 	}
+	return stepQueue
 }
 
 // copy has the commit copied that the work begins from.
 func (s *Service) copy(ctx context.Context, e *entry) step {
-	if e.cancelled() {
+	switch {
+	case e.cancelled():
 		return stepClear
+	case s.drained():
+		return stepCopy
 	}
 	r := e.request()
 	snap, err := again(ctx, s, func() (launcher.Snapshot, error) {
@@ -112,6 +116,8 @@ func (s *Service) agent(ctx context.Context, e *entry, known *launcher.Status) s
 		return stepClear
 	case !begun && e.cancelled():
 		return stepClear
+	case !begun && s.drained():
+		return stepAgent
 	}
 	s.begin(e)
 	_, err := again(ctx, s, func() (struct{}, error) { return struct{}{}, s.start(ctx, e) })

@@ -70,7 +70,7 @@ type Service struct {
 	store    *store
 	queue    *queue
 	checking chan struct{}
-	found    []damage // at the start
+	ending   chan struct{} // closed by Drain
 
 	mu     sync.Mutex
 	tasks  map[task.ID]*entry
@@ -89,7 +89,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, mostChecks), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
+	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, mostChecks), ending: make(chan struct{}), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
 	s.queue = newQueue(cfg.Most)
 	records, damaged, err := st.load()
 	if err != nil {
@@ -107,7 +107,6 @@ func New(cfg Config) (*Service, error) {
 			close(e.over)
 		}
 	}
-	s.found = damaged
 	for _, d := range damaged {
 		cfg.Log(fmt.Sprintf("the record of task %s: %v; it is left as it is, and the other tasks are not touched", d.id, d.err))
 		e := newEntry(&record{Step: stepDone, Task: task.Task{ID: d.id, State: task.Done, Status: task.HarnessError}})
@@ -156,6 +155,47 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Close lets go of the folder. Run has returned then.
 func (s *Service) Close() error { return s.store.close() }
+
+// Drain ends what runs, since the service is told to end: agents are stopped
+// and their work is collected and delivered, and tasks whose agent was not
+// started wait for the next start. It returns when that is done, or ctx ends:
+// what was not done then is gone on with at the next start. Nothing new is
+// taken from now on. It may be called once.
+func (s *Service) Drain(ctx context.Context) {
+	s.mu.Lock()
+	close(s.ending)
+	var open []*entry
+	for _, e := range s.tasks {
+		if e.step() != stepDone && e.begun() {
+			open = append(open, e)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range open {
+		if e.step() == stepAgent {
+			e.edit(func(r *record) { r.warn("the service was told to end while the agent worked") })
+		}
+		e.askEnd()
+		s.save(e)
+	}
+	for _, e := range open {
+		select {
+		case <-e.over:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drained reports that Drain was called.
+func (s *Service) drained() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
+}
 
 // sweep takes away what a crash left of checks, which nobody waits for any
 // more.
@@ -280,7 +320,7 @@ func (s *Service) add(r task.Request, m task.Model, asked string) (e *entry, fre
 		return e, false, err
 	}
 	switch {
-	case s.run == nil || s.run.Err() != nil:
+	case s.run == nil || s.run.Err() != nil || s.drained():
 		return nil, false, bailey.NewError(bailey.Unavailable, "the service is ending, or has not begun", "try again")
 	case s.active >= mostWaiting:
 		return nil, false, bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d tasks are not done", s.active), "wait for some, or cancel them")

@@ -698,3 +698,30 @@ func FuzzRecord(f *testing.F) {
 }
 
 var _ = transcript.Success
+
+// TestDrain: what runs is stopped and kept, what waits goes on at the next
+// start.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, dir := newFake(t), folder(t)
+		e.behave = func(b *box) { <-b.stop; b.end(143, "stop") }
+		d := open(t, e, dir, func(c *delegate.Config) { c.Most = 1 })
+		first, second := d.delegate(want("work")), d.delegate(want("work"))
+		synctest.Wait()
+		d.Drain(t.Context())
+		if got := d.finish(first.ID).Result; got.Status != task.Cancelled || got.Commit != workID || !strings.Contains(strings.Join(got.Warnings, ""), "told to end") {
+			t.Errorf("%+v", got)
+		}
+		if _, err := d.Delegate(t.Context(), want("work")); bailey.KindOf(err) != bailey.Unavailable {
+			t.Errorf("taken: %v", err)
+		}
+		d.close()
+		e.behave = func(b *box) { b.end(0, "") }
+		d = open(t, e, dir)
+		defer d.close()
+		if got := d.finish(second.ID).Result; got.Status != task.Success {
+			t.Errorf("%+v", got)
+		}
+	})
+}

@@ -43,6 +43,25 @@ func Confine(files, folders []string) error {
 	return nil
 }
 
+// ConfineToFolder leaves the process only what is below one folder, where it
+// may read, write, make and remove files and folders, and nothing else of the
+// file system, the network's ports or other processes: as Confine, and no TCP
+// connection either. Sockets that it has stay what they are. It cannot be
+// undone.
+func ConfineToFolder(folder string) error {
+	config := ll.Config{
+		HandledAccessFS:  ll.V6.HandledAccessFS,
+		HandledAccessNet: llsys.AccessNetBindTCP | llsys.AccessNetConnectTCP,
+		Scoped:           ll.V6.Scoped,
+	}
+	const within = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSWriteFile | llsys.AccessFSTruncate |
+		llsys.AccessFSMakeReg | llsys.AccessFSMakeDir | llsys.AccessFSRemoveFile | llsys.AccessFSRemoveDir | llsys.AccessFSRefer
+	if err := config.BestEffort().Restrict(ll.PathAccess(within, folder)); err != nil {
+		return fmt.Errorf("confine with landlock: %w", err)
+	}
+	return nil
+}
+
 // Targets returns the folders that symbolic links among the files lead to, as
 // /etc/resolv.conf often does: whoever replaces such a file renames a new one
 // into that folder, and a rule on the old file would not reach it.

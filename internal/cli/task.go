@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/summon"
+	"github.com/bailey-dev/bailey/internal/budget"
+	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/task"
+	"github.com/bailey-dev/bailey/internal/taskapi"
+	"github.com/bailey-dev/bailey/internal/terminal"
+)
+
+// taskCommand is the group of commands about tasks.
+type taskCommand struct {
+	Run     taskRunCommand     `cmd:"" help:"Hand a task to an agent, which works on a copy of a repository and gives back a branch."`
+	Ls      taskLsCommand      `cmd:"" help:"List tasks."`
+	Show    taskShowCommand    `cmd:"" help:"Print what is known of a task, its report and what it changed."`
+	Logs    taskLogsCommand    `cmd:"" help:"Print what happened to a task."`
+	Diff    taskDiffCommand    `cmd:"" help:"Print the diff of a task."`
+	Checks  taskChecksCommand  `cmd:"" help:"Run a command on a task's branch in a sandbox without any way out, or print what one printed."`
+	Compare taskCompareCommand `cmd:"" help:"Print tasks of a group side by side."`
+	Merge   taskMergeCommand   `cmd:"" help:"Merge a task's branch into the branch that is checked out."`
+	Cancel  taskCancelCommand  `cmd:"" help:"End a task. Its work so far is kept."`
+	Rm      taskRmCommand      `cmd:"" help:"Remove a task, its record and its branch."`
+	Clean   taskCleanCommand   `cmd:"" help:"Remove tasks that ended long ago."`
+}
+
+// Exit code of a command whose task did not succeed.
+const exitNoSuccess = exitError(1)
+
+// serviceIdle is how long a service that a command started stays without
+// client and task.
+const serviceIdle = 30 * time.Second
+
+// tasks connects to the service of tasks, which it starts where there is none.
+// The caller closes the client.
+func (a *app) tasks() (*taskapi.Client, error) {
+	return summon.Service(a.ctx, summon.Config{
+		Executable: a.host.Executable, Socket: a.tasksSocket(), State: a.host.Dirs.State, Idle: serviceIdle,
+	})
+}
+
+func (a *app) tasksSocket() string { return filepath.Join(a.host.Dirs.Runtime, launcher.SocketName) }
+
+// taskNames lists the tasks of a service that runs, for completion.
+func (a *app) taskNames() (out []candidate) {
+	c, err := taskapi.Connect(a.ctx, a.tasksSocket())
+	if err != nil { // a completion has nobody to tell
+		return nil
+	}
+	defer c.Close()
+	list, _ := c.List(a.ctx)
+	for i := range list {
+		out = append(out, candidate{string(list[i].ID), stateText(&list[i]) + " " + list[i].Name})
+	}
+	return out
+}
+
+// fenced prints text that an agent wrote, in the marks that it came in. They
+// are printable already; this process does not rely on it.
+func fenced(w io.Writer, text string) error {
+	var out strings.Builder
+	for l := range strings.Lines(text) {
+		l = strings.TrimSuffix(l, "\n")
+		for i, part := range strings.Split(l, "\t") {
+			if i > 0 {
+				out.WriteByte('\t')
+			}
+			out.WriteString(terminal.Sanitize(part))
+		}
+		out.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// stateText is a task's state, or its end, for a person.
+func stateText(t *task.Task) string {
+	switch {
+	case t.State == task.Done:
+		return string(t.Status)
+	case t.Place > 0:
+		return fmt.Sprintf("%s (%d)", t.State, t.Place)
+	}
+	return string(t.State)
+}
+
+// tokensText is all tokens of a usage, short.
+func tokensText(u task.Usage) string {
+	n := u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	const exact = 10_000
+	if n >= exact {
+		n = n / 1000 * 1000
+	}
+	return budget.Tokens(n)
+}
+
+// costText is an amount of money; "-" where there is no price.
+func costText(c *float64) string {
+	if c == nil {
+		return "-"
+	}
+	return "$" + strconv.FormatFloat(*c, 'f', 4, 64)
+}
+
+// tookText is a time in seconds.
+func tookText(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// runSeconds of a task so far.
+func (a *app) runSeconds(t *task.Task) float64 {
+	if t.Started.IsZero() {
+		return 0
+	}
+	end := t.Ended
+	if end.IsZero() {
+		end = a.now()
+	}
+	return max(0, end.Sub(t.Started).Seconds())
+}
+
+// done gets a task that has ended.
+func doneTask(a *app, c *taskapi.Client, id string) (task.Task, error) {
+	t, err := c.Get(a.ctx, task.ID(id))
+	if err == nil && t.Result == nil {
+		err = bailey.NewError(bailey.Conflict, "task "+terminal.Sanitize(id)+" is not done: it is "+stateText(&t), "bailey task logs -f "+terminal.Sanitize(id)+" follows it")
+	}
+	return t, err
+}
