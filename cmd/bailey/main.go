@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/carrier"
 	"github.com/bailey-dev/bailey/internal/app/catalog"
+	"github.com/bailey-dev/bailey/internal/app/control"
 	"github.com/bailey-dev/bailey/internal/app/gateway"
 	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
@@ -75,6 +76,8 @@ func play(args []string) int {
 		return carrier.Main()
 	case watchdog.Argv0:
 		return watchdog.Main(args)
+	case role.Control:
+		return control.Main(args[1:])
 	case role.Launcher:
 		return launcher.Main(args[1:])
 	case role.Catalog:

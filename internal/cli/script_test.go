@@ -38,6 +38,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir) // no sandbox of this machine is in sight
+			stop, err := serveStandIn(e.WorkDir)
+			if err != nil {
+				return err
+			}
+			e.Defer(stop)
 			identity, err := age.GenerateX25519Identity()
 			if err != nil {
 				return err

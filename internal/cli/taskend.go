@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -117,7 +116,7 @@ func (a *app) openRepo(named string, t *task.Task) (*merge.Repo, error) {
 	if dir == "" {
 		dir = t.Repo
 	}
-	return merge.Open(a.ctx, dir, a.host.Env.All())
+	return merge.Open(a.ctx, dir, config.Pairs())
 }
 
 type taskCancelCommand struct {
@@ -197,20 +196,11 @@ func (a *app) removeTask(client *taskapi.Client, t *task.Task, force bool) error
 
 // stake says what would be lost with a task; "" is nothing.
 func (a *app) stake(t *task.Task) (string, error) {
-	r := t.Result
-	switch {
-	case r == nil || r.Commit == "" && r.Branch == "":
-		if strings.Contains(strings.Join(r.Warnings, "\n"), "kept until the task is removed") {
-			return "it could not be collected", nil
-		}
+	if t.Result.Kept {
+		return "what could not be put into the repository, or was left out of the branch", nil
+	}
+	if t.Branch == "" {
 		return "", nil
-	case r.Branch == "" && t.Branch == "":
-		const delivered = "the branch was deleted before"
-		if !strings.Contains(strings.Join(r.Warnings, "\n"), "kept until the task is removed") {
-			return "", nil //nolint:nilerr // delivered
-		}
-		_ = delivered
-		return "a commit that could not be put into the repository", nil
 	}
 	repo, err := a.openRepo("", t)
 	if bailey.KindOf(err) == bailey.NotFound {

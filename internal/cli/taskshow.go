@@ -43,7 +43,9 @@ func (c *taskLsCommand) Run(a *app) error {
 	const recent = 7 * 24 * time.Hour
 	hidden := len(list)
 	if !c.All {
-		list = slices.DeleteFunc(list, func(t task.Task) bool { return t.State == task.Done && !t.Ended.IsZero() && a.now().Sub(t.Ended) > recent })
+		list = slices.DeleteFunc(list, func(t task.Task) bool {
+			return t.State == task.Done && !t.Ended.IsZero() && a.now().Sub(t.Ended) > recent
+		})
 	}
 	hidden -= len(list)
 	if c.JSON {
@@ -141,7 +143,9 @@ func (a *app) printTask(t *task.Task, whole bool) error {
 	return a.printResult(t)
 }
 
-func indented(s string) string { return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ") }
+func indented(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
+}
 
 func branchText(r *task.Result) string {
 	const short = 12

@@ -26,6 +26,10 @@ type Lookup func(name string) (string, bool)
 // Environment is the process's own environment.
 func Environment() Lookup { return os.LookupEnv }
 
+// Pairs is the process's own environment as NAME=VALUE, for a program of the
+// user's that gets it.
+func Pairs() []string { return os.Environ() }
+
 // Get returns a variable's value, or "" if it is not set.
 func (l Lookup) Get(name string) string {
 	v, _ := l(name)

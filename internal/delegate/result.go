@@ -26,7 +26,7 @@ func (s *Service) resultOf(r *record) (*task.Result, error) {
 		ID: r.Task.ID, Branch: r.Task.Branch, Base: r.Snapshot.Base, Commit: r.Commit, Status: r.Task.Status,
 		Turns: r.Task.Turns, Usage: r.Task.Usage, CostUSD: r.Task.CostUSD,
 		WaitSeconds: seconds(r.Task.Created, firstOf(r.Task.Started, r.Task.Ended)), RunSeconds: seconds(r.Task.Started, r.Task.Ended),
-		Planted: r.Planted, Warnings: append([]string{}, r.Warnings...), Truncated: []string{}, UntrustedNotice: f.Notice(),
+		Planted: r.Planted, Kept: r.Keep, Warnings: append([]string{}, r.Warnings...), Truncated: []string{}, UntrustedNotice: f.Notice(),
 	}
 	if r.End != nil {
 		out.ExitCode = r.End.ExitCode

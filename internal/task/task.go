@@ -117,6 +117,7 @@ type Result struct {
 	Diff            string       `json:"diff"`              // fenced; at most MaxDiff bytes
 	DiffStat        string       `json:"diffstat"`          // fenced
 	Planted         []Planted    `json:"planted,omitempty"` // what would act on the host later (RES-06)
+	Kept            bool         `json:"kept,omitempty"`    // bailey's copy has work that is not in Branch: it is lost with the task
 	Warnings        []string     `json:"warnings"`
 	Truncated       []string     `json:"truncated"` // parts that are longer: task_result gives the rest
 	UntrustedNotice string       `json:"untrusted_notice"`

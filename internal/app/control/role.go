@@ -37,7 +37,7 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "bailey control: it takes no arguments; bailey starts it")
 		return bailey.ExitBailey
 	}
-	log.SetOutput(io.Discard) // what a library says of a stranger's bytes is the stranger's word
+	log.SetOutput(io.Discard)                                     // what a library says of a stranger's bytes is the stranger's word
 	if err := confineAndServe(context.Background()); err != nil { //nolint:forbidigo // a process begins here
 		say(err.Error())
 		return bailey.ExitBailey
@@ -110,7 +110,7 @@ func serve(ctx context.Context, s launcher.ControlSettings) error {
 	failed := make(chan error, 3)
 	work.Go(func() { failed <- service.Run(ctx) })
 	work.Go(func() { use.run(ctx) })
-	doors.serve(&work, failed)
+	doors.serve(ctx, &work, failed)
 	select {
 	case err := <-failed:
 		return err
@@ -153,15 +153,15 @@ func open(s launcher.ControlSettings, service *delegate.Service, use *activity) 
 	return d, nil
 }
 
-func (d *doors) serve(work *sync.WaitGroup, failed chan<- error) {
+func (d *doors) serve(ctx context.Context, work *sync.WaitGroup, failed chan<- error) {
 	work.Go(func() {
 		if err := d.server.Serve(d.clients); err != nil {
 			failed <- err
 		}
 	})
-	if d.mcp != nil {
+	if d.mcp != nil && d.mcp.serve != nil {
 		work.Go(func() {
-			if err := d.mcp.serve(); err != nil {
+			if err := d.mcp.serve(ctx, d.mcp.listener); err != nil {
 				failed <- err
 			}
 		})
@@ -171,6 +171,6 @@ func (d *doors) serve(work *sync.WaitGroup, failed chan<- error) {
 func (d *doors) close() {
 	_ = d.server.Close() // who is connected is told by the end of the connection
 	if d.mcp != nil {
-		d.mcp.close()
+		_ = d.mcp.listener.Close()
 	}
 }
