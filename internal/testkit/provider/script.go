@@ -14,15 +14,17 @@ const (
 	KindRead                  // read a file
 	KindEdit                  // replace one text in a file
 	KindWrite                 // make a file, or replace all of it
+	KindPlan                  // say what is to be done; nothing, where the agent has no tool for it
 )
 
 // Call is one use of a tool, named by what it does.
 type Call struct {
 	Kind    Kind
-	Command string // of a Shell
-	Path    string // of the others; absolute
-	Old     string // of an Edit: the line or lines to replace
-	New     string // of an Edit: what comes in their place; of a Write: all of the file
+	Command string   // of a Shell
+	Items   []string // of a Plan; the first is under way
+	Path    string   // of the others; absolute
+	Old     string   // of an Edit: the line or lines to replace
+	New     string   // of an Edit: what comes in their place; of a Write: all of the file
 }
 
 // Shell runs a command line.
@@ -38,6 +40,9 @@ func Edit(path, before, after string) Call {
 
 // Write makes a file that does not exist yet.
 func Write(path, content string) Call { return Call{Kind: KindWrite, Path: path, New: content} }
+
+// Plan says what is to be done, with the first under way.
+func Plan(items ...string) Call { return Call{Kind: KindPlan, Items: items} }
 
 // Turn is one answer of the model: text, calls, or text and then calls. An
 // agent's loop ends with the first turn without a call; the turns after it are

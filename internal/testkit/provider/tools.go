@@ -93,6 +93,11 @@ func (b toolbox) call(id string, c Call) (toolCall, error) {
 			return tc, nil
 		}
 		return b.patch(id, "*** Add File: "+c.Path+"\n"+prefix("+", c.New))
+	case KindPlan:
+		if tc, ok := b.first(id, plans(c.Items)); ok {
+			return tc, nil
+		}
+		return b.shell(id, "true")
 	}
 	return toolCall{}, fmt.Errorf("script has a call of unknown kind %d", c.Kind)
 }
@@ -132,6 +137,31 @@ func writes(c Call) []use {
 		{"write", map[string]any{"path": c.Path, "content": c.New}},
 		{"write_file", map[string]any{"file_path": c.Path, "content": c.New}},
 		{"create", map[string]any{"path": c.Path, "file_text": c.New}},
+	}
+}
+
+func plans(items []string) []use {
+	list := func(text, more string, value func(status string) any) []any {
+		var out []any
+		for i, item := range items {
+			status := "pending"
+			if i == 0 {
+				status = "in_progress"
+			}
+			entry := map[string]any{text: item, "status": status}
+			if more != "" {
+				entry[more] = value(item)
+			}
+			out = append(out, entry)
+		}
+		return out
+	}
+	same := func(item string) any { return item }
+	return []use{
+		{"TodoWrite", map[string]any{"todos": list("content", "activeForm", same)}},
+		{"todowrite", map[string]any{"todos": list("content", "priority", func(string) any { return "high" })}},
+		{"write_todos", map[string]any{"todos": list("description", "", nil)}},
+		{"update_plan", map[string]any{"plan": list("step", "", nil)}},
 	}
 }
 
