@@ -1,0 +1,310 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/mcp"
+	"github.com/bailey-dev/bailey/internal/task"
+)
+
+const token = "blm-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// door serves on a free port and returns its address.
+func door(t *testing.T, f *fakeService, token func() (string, error)) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	s := newServer(t, f, 10*time.Millisecond)
+	go func() { ended <- s.Serve(ctx, l, mcp.Door{Token: token}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the door ended with %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+func fixed(token string) func() (string, error) { return func() (string, error) { return token, nil } }
+
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`
+
+// attempt is one request; change makes it an attack.
+func attempt(t *testing.T, addr string, change func(r *http.Request)) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/mcp", strings.NewReader(hello))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+token)
+	change(r)
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+// TestGuard: who comes in, and who does not.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	addr := door(t, &fakeService{}, fixed(token))
+	_, port, _ := net.SplitHostPort(addr)
+	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
+	header := func(k string, v ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header[k] = v }
+	}
+	path := func(p string) func(*http.Request) { return func(r *http.Request) { r.URL.Path = p } }
+	for name, tc := range map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"as it should be":     {func(*http.Request) {}, 200},
+		"localhost":           {host("localhost:" + port), 200},
+		"IPv6":                {host("[::1]:" + port), 200},
+		"own page":            {header("Origin", "http://localhost:3000"), 200},
+		"own page by address": {header("Origin", "https://[::1]"), 200},
+		"scheme in capitals":  {header("Authorization", "BEARER "+token), 200},
+
+		"rebinding":            {host("rebind.test:" + port), 421},
+		"a name with ours":     {host("127.0.0.1.nip.test:" + port), 421},
+		"ours and a name":      {host("localhost.evil.test:" + port), 421},
+		"mapped":               {host("[::ffff:127.0.0.1]:" + port), 421},
+		"any address":          {host("0.0.0.0:" + port), 421},
+		"another loopback":     {host("127.0.0.2:" + port), 421},
+		"another port":         {host("127.0.0.1:1"), 421},
+		"no port":              {host("127.0.0.1"), 421},
+		"trailing dot":         {host("localhost.:" + port), 421},
+		"user in host":         {host("x@127.0.0.1:" + port), 421},
+		"foreign page":         {header("Origin", "https://evil.test"), 403},
+		"null":                 {header("Origin", "null"), 403},
+		"a page like ours":     {header("Origin", "http://localhost.evil.test"), 403},
+		"a page with our user": {header("Origin", "http://localhost@evil.test"), 403},
+		"two pages":            {header("Origin", "http://localhost", "http://evil.test"), 403},
+		"empty origin":         {header("Origin", ""), 403},
+		"a page with a path":   {header("Origin", "http://localhost/x"), 403},
+		"an extension":         {header("Origin", "chrome-extension://abc"), 403},
+		"cross-site":           {header("Sec-Fetch-Site", "cross-site"), 403},
+		"same-site":            {header("Sec-Fetch-Site", "same-site"), 403},
+		"no token":             {header("Authorization"), 401},
+		"another token":        {header("Authorization", "Bearer "+token[:len(token)-1]+"x"), 401},
+		"a prefix":             {header("Authorization", "Bearer "+token[:len(token)-1]), 401},
+		"more":                 {header("Authorization", "Bearer "+token+"x"), 401},
+		"empty":                {header("Authorization", "Bearer "), 401},
+		"no scheme":            {header("Authorization", token), 401},
+		"basic":                {header("Authorization", "Basic "+token), 401},
+		"two":                  {header("Authorization", "Bearer x", "Bearer "+token), 401},
+		"elsewhere":            {path("/"), 404},
+		"pprof":                {path("/debug/pprof/heap"), 404},
+		"below":                {path("/mcp/"), 404},
+		"token in the query":   {func(r *http.Request) { r.URL.RawQuery = "token=" + token }, 404},
+		"PUT":                  {func(r *http.Request) { r.Method = http.MethodPut }, 405},
+		"OPTIONS":              {func(r *http.Request) { r.Method = http.MethodOptions }, 405},
+		"TRACE":                {func(r *http.Request) { r.Method = http.MethodTrace; r.Body = nil; r.ContentLength = 0 }, 405},
+		"a form":               {header("Content-Type", "text/plain"), 415},
+		"a session of mine":    {header("Mcp-Session-Id", "chosen-by-me"), 404},
+		"too large": {func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", 5<<20))), 5<<20
+		}, 413},
+		"endless": {func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", 5<<20))), -1
+		}, 413},
+		"forwarded from here": {func(r *http.Request) { r.Host = "evil.test"; r.Header.Set("X-Forwarded-Host", addr) }, 421},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			resp := attempt(t, addr, tc.change)
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != tc.want {
+				t.Errorf("status %d, want %d: %s", resp.StatusCode, tc.want, body)
+			}
+			for k := range resp.Header {
+				if strings.HasPrefix(k, "Access-Control-") {
+					t.Errorf("it has %s", k)
+				}
+			}
+			if tc.want != 200 && (strings.Contains(string(body), token) || resp.Header.Get("Mcp-Session-Id") != "") {
+				t.Errorf("it says %s %v", body, resp.Header)
+			}
+		})
+	}
+}
+
+// TestDoor_TakesANewTokenAtOnce: and with none nobody comes in.
+func TestDoor_TakesANewTokenAtOnce(t *testing.T) {
+	t.Parallel()
+	path := mcp.TokenPath(t.TempDir())
+	if _, err := mcp.Token(path); err != nil {
+		t.Fatal(err)
+	}
+	current := func() (string, error) { return mcp.Token(path) }
+	addr := door(t, &fakeService{}, current)
+	old, _ := current()
+	with := func(token string) int {
+		return attempt(t, addr, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }).StatusCode
+	}
+	if got := with(old); got != 200 {
+		t.Errorf("the token: %d", got)
+	}
+	fresh, err := mcp.RotateToken(path)
+	if err != nil || fresh == old {
+		t.Fatal(err)
+	}
+	if a, b := with(old), with(fresh); a != 401 || b != 200 {
+		t.Errorf("the old token %d, the new %d", a, b)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := with(fresh); got != 401 {
+		t.Errorf("a token that others can read: %d", got)
+	}
+	for name, f := range map[string]func() (string, error){"empty": fixed(""), "none": func() (string, error) { return token, errors.New("gone") }} {
+		closed := door(t, &fakeService{}, f)
+		for _, sent := range []string{"", token} {
+			if got := attempt(t, closed, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+sent) }).StatusCode; got != 401 {
+				t.Errorf("%s: %d", name, got)
+			}
+		}
+	}
+}
+
+// TestToken_IsItsOwnersAlone: what is at the path is not trusted.
+func TestToken_IsItsOwnersAlone(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"readable": func(t *testing.T, path string) { t.Helper(); must(t, os.Chmod(path, 0o604)) },
+		"a link": func(t *testing.T, path string) {
+			t.Helper()
+			must(t, os.Rename(path, path+"2"))
+			must(t, os.Symlink(path+"2", path))
+		},
+		"empty": func(t *testing.T, path string) { t.Helper(); must(t, os.WriteFile(path, nil, 0o600)) },
+		"short": func(t *testing.T, path string) { t.Helper(); must(t, os.WriteFile(path, []byte("blm-x"), 0o600)) },
+		"long": func(t *testing.T, path string) {
+			t.Helper()
+			must(t, os.WriteFile(path, []byte(strings.Repeat("x", 300)), 0o600))
+		},
+		"lines": func(t *testing.T, path string) {
+			t.Helper()
+			must(t, os.WriteFile(path, []byte(token+"\nmore"), 0o600))
+		},
+		"a folder": func(t *testing.T, path string) {
+			t.Helper()
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o700))
+		},
+	} {
+		path := mcp.TokenPath(filepath.Join(t.TempDir(), "data"))
+		made, err := mcp.Token(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := mcp.Token(path); err != nil || again != made || len(made) < 24 {
+			t.Errorf("%q and then %q %v", made, again, err)
+		}
+		spoil(t, path)
+		if got, err := mcp.Token(path); err == nil {
+			t.Errorf("%s: %q was taken", name, got)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServe_WantsTheLoopback: no other listener is served.
+func TestServe_WantsTheLoopback(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, &fakeService{}, 0)
+	var lc net.ListenConfig
+	for _, at := range []string{"0.0.0.0:0", "[::]:0"} {
+		l, err := lc.Listen(t.Context(), "tcp", at)
+		if err != nil {
+			continue // no IPv6 here
+		}
+		if err := s.Serve(t.Context(), l, mcp.Door{Token: fixed(token)}); bailey.KindOf(err) != bailey.Forbidden {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if _, err := s.Handler(&net.UnixAddr{Name: "/x", Net: "unix"}, mcp.Door{}); bailey.KindOf(err) != bailey.Forbidden {
+		t.Errorf("a Unix socket: %v", err)
+	}
+}
+
+// bearer puts the token on requests.
+type bearer struct{ token string }
+
+// RoundTrip sends a request with the token.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestHTTP_DelegatesAndCancels: an official client over HTTP, progress and
+// cancellation included.
+func TestHTTP_DelegatesAndCancels(t *testing.T) {
+	t.Parallel()
+	f := &fakeService{hold: make(chan struct{}), steps: []task.Progress{{Kind: "queue", Place: 1}}}
+	addr := door(t, f, fixed(token))
+	got := &said{more: make(chan struct{}, 1)}
+	client := sdk.NewClient(&sdk.Implementation{Name: "planner"}, &sdk.ClientOptions{ProgressNotificationHandler: got.handle})
+	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http://" + addr + "/mcp", HTTPClient: &http.Client{Transport: bearer{token}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &sdk.CallToolParams{Name: "delegate_task", Arguments: map[string]any{"task": "x", "repo_path": "/r"}}
+	p.SetProgressToken("tok")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(ctx, p)
+		ended <- err
+	}()
+	<-got.more
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a call that was cancelled has an answer")
+	}
+	until(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.cancelled) == 1
+	})
+	close(f.hold)
+	if r := call(t, s, "delegate_task", map[string]any{"task": "x", "repo_path": "/r"}); r.IsError {
+		t.Error(words(r))
+	}
+	stranger := sdk.NewClient(&sdk.Implementation{Name: "planner"}, nil)
+	if s, err := stranger.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http://" + addr + "/mcp"}, nil); err == nil {
+		_ = s.Close()
+		t.Error("a client without the token came in")
+	}
+}
