@@ -14,8 +14,8 @@ func (s *Server) addTools() error {
 func (s *Server) addDelegate() error {
 	in, err := schemaOf[delegateInput](
 		longest("task", task.MaxTask), longest("repo_path", 4096),
-		between("max_turns", 0, task.MostTurns), between("timeout_minutes", 0, task.MostTimeout.Minutes()),
-		between("thinking_tokens", 0, 1_000_000),
+		upTo("max_turns", task.MostTurns), upTo("timeout_minutes", task.MostTimeout.Minutes()),
+		upTo("thinking_tokens", 1_000_000),
 	)
 	out, err2 := delegated()
 	return add(s, tool[delegateInput]{
@@ -30,7 +30,7 @@ func (s *Server) addDelegate() error {
 func (s *Server) addChecks() error {
 	in, err := schemaOf[checksInput](
 		longest("repo_path", 4096), longest("branch", 255), longest("command", 64<<10),
-		between("timeout_minutes", 0, task.MostCheckLimit.Minutes()),
+		upTo("timeout_minutes", task.MostCheckLimit.Minutes()),
 	)
 	out, err2 := schemaOf[task.CheckResult](statuses)
 	return add(s, tool[checksInput]{
@@ -52,7 +52,7 @@ func (s *Server) addStatus() error {
 }
 
 func (s *Server) addResult() error {
-	in, err := schemaOf[resultInput](isID, oneOf("part", task.PartReport, task.PartDiff, task.PartLog, task.PartChecks), between("offset", 0, 1<<50))
+	in, err := schemaOf[resultInput](isID, oneOf("part", task.PartReport, task.PartDiff, task.PartLog, task.PartChecks), upTo("offset", 1<<50))
 	out, err2 := schemaOf[task.Piece]()
 	return add(s, tool[resultInput]{
 		name: toolResult, title: "Read a part of a result",

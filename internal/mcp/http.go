@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,12 +166,7 @@ func ownOrigin(h http.Header) bool {
 	if port := u.Port(); port != "" {
 		name = strings.TrimSuffix(name, ":"+port)
 	}
-	for _, n := range loopbackNames() {
-		if name == n {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(loopbackNames(), name)
 }
 
 // hasToken wants one Authorization, of the Bearer scheme (RFC 6750, section

@@ -34,7 +34,7 @@ func (b *budgets) UnmarshalJSON(data []byte) error {
 
 // schemaOf is the schema of a type, with changes of some of its properties.
 func schemaOf[T any](changes ...func(properties map[string]*jsonschema.Schema)) (*jsonschema.Schema, error) {
-	list := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, MaxItems: at(8)}
+	list := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}, MaxItems: new(8)}
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[budgets](): {AnyOf: []*jsonschema.Schema{{Type: "string"}, list}},
 	}})
@@ -47,16 +47,14 @@ func schemaOf[T any](changes ...func(properties map[string]*jsonschema.Schema)) 
 	return s, nil
 }
 
-func at[T any](v T) *T { return &v }
-
-// between bounds a number.
-func between(name string, least, most float64) func(map[string]*jsonschema.Schema) {
-	return func(p map[string]*jsonschema.Schema) { p[name].Minimum, p[name].Maximum = &least, &most }
+// upTo bounds a number; 0 stands for the default.
+func upTo(name string, most float64) func(map[string]*jsonschema.Schema) {
+	return func(p map[string]*jsonschema.Schema) { p[name].Minimum, p[name].Maximum = new(0.0), &most }
 }
 
 // longest bounds a text, which must not be empty.
 func longest(name string, most int) func(map[string]*jsonschema.Schema) {
-	return func(p map[string]*jsonschema.Schema) { p[name].MinLength, p[name].MaxLength = at(1), &most }
+	return func(p map[string]*jsonschema.Schema) { p[name].MinLength, p[name].MaxLength = new(1), &most }
 }
 
 // oneOf lists the values that a text may have.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -58,15 +59,17 @@ func New(c Config) (*Server, error) {
 // cancelling them end, and the tasks that they waited for go on.
 func (s *Server) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.sdk.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: requestLimit})
-	if err == nil || ctx.Err() != nil {
-		return nil
+	if err != nil && ctx.Err() == nil && !ended(err) {
+		return bailey.WrapError(bailey.Unavailable, "speak with the MCP client", err, "it has to write JSON-RPC messages, one a line")
 	}
-	for _, end := range []error{io.EOF, io.ErrClosedPipe, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE} {
-		if errors.Is(err, end) {
-			return nil
-		}
-	}
-	return bailey.WrapError(bailey.Unavailable, "speak with the MCP client", err, "it has to write JSON-RPC messages, one a line")
+	return nil
+}
+
+// ended reports whether an error is what a client's end looks like.
+func ended(err error) bool {
+	return slices.ContainsFunc([]error{io.EOF, io.ErrClosedPipe, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE}, func(end error) bool {
+		return errors.Is(err, end)
+	})
 }
 
 // cancelled reports whether the caller took the call back, which is another
