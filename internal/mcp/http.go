@@ -24,9 +24,6 @@ import (
 // Path is where the HTTP door is.
 const Path = "/mcp"
 
-// DefaultAddress is where it listens if nobody says otherwise.
-const DefaultAddress = "127.0.0.1:8765"
-
 // Bounds of the HTTP door.
 const (
 	headerLimit     = 32 << 10
@@ -39,10 +36,9 @@ const (
 
 // Door is who may come in.
 type Door struct {
-	// Token returns the token that a request has to carry. It is asked for each
-	// request, so that a new token counts at once; with an error or an empty
-	// token nobody comes in.
-	Token func() (string, error)
+	// TokenSum is the SHA-256 of the token that a request has to carry: who
+	// serves need not know the token itself. Without one nobody comes in.
+	TokenSum []byte
 }
 
 // Serve answers MCP over streamable HTTP on a listener of the loopback until
@@ -172,14 +168,10 @@ func ownOrigin(h http.Header) bool {
 // hasToken wants one Authorization, of the Bearer scheme (RFC 6750, section
 // 2.1), with the token.
 func (g *guard) hasToken(h http.Header) bool {
-	want, err := g.door.Token()
-	if err != nil {
-		return false
-	}
 	all := h.Values("Authorization")
 	if len(all) != 1 {
 		return false
 	}
 	scheme, got, ok := strings.Cut(all[0], " ")
-	return ok && strings.EqualFold(scheme, "Bearer") && sameToken(strings.TrimLeft(got, " "), want)
+	return ok && strings.EqualFold(scheme, "Bearer") && sameToken(strings.TrimLeft(got, " "), g.door.TokenSum)
 }

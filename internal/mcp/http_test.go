@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 const token = "blm-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // door serves on a free port and returns its address.
-func door(t *testing.T, f *fakeService, token func() (string, error)) string {
+func door(t *testing.T, f *fakeService, sum []byte) string {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -32,7 +34,7 @@ func door(t *testing.T, f *fakeService, token func() (string, error)) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	s := newServer(t, f, 10*time.Millisecond)
-	go func() { ended <- s.Serve(ctx, l, mcp.Door{Token: token}) }()
+	go func() { ended <- s.Serve(ctx, l, mcp.Door{TokenSum: sum}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -42,7 +44,10 @@ func door(t *testing.T, f *fakeService, token func() (string, error)) string {
 	return l.Addr().String()
 }
 
-func fixed(token string) func() (string, error) { return func() (string, error) { return token, nil } }
+func sumOf(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}
 
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"0"}}}`
 
@@ -69,7 +74,7 @@ func attempt(t *testing.T, addr string, change func(r *http.Request)) *http.Resp
 // TestGuard: who comes in, and who does not.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	addr := door(t, &fakeService{}, fixed(token))
+	addr := door(t, &fakeService{}, sumOf(token))
 	_, port, _ := net.SplitHostPort(addr)
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
 	header := func(k string, v ...string) func(*http.Request) {
@@ -151,37 +156,11 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestDoor_TakesANewTokenAtOnce: and with none nobody comes in.
-func TestDoor_TakesANewTokenAtOnce(t *testing.T) {
+// TestDoor_WithoutATokenIsShut: no token is no way in.
+func TestDoor_WithoutATokenIsShut(t *testing.T) {
 	t.Parallel()
-	path := mcp.TokenPath(t.TempDir())
-	if _, err := mcp.Token(path); err != nil {
-		t.Fatal(err)
-	}
-	current := func() (string, error) { return mcp.Token(path) }
-	addr := door(t, &fakeService{}, current)
-	old, _ := current()
-	with := func(token string) int {
-		return attempt(t, addr, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }).StatusCode
-	}
-	if got := with(old); got != 200 {
-		t.Errorf("the token: %d", got)
-	}
-	fresh, err := mcp.RotateToken(path)
-	if err != nil || fresh == old {
-		t.Fatal(err)
-	}
-	if a, b := with(old), with(fresh); a != 401 || b != 200 {
-		t.Errorf("the old token %d, the new %d", a, b)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if got := with(fresh); got != 401 {
-		t.Errorf("a token that others can read: %d", got)
-	}
-	for name, f := range map[string]func() (string, error){"empty": fixed(""), "none": func() (string, error) { return token, errors.New("gone") }} {
-		closed := door(t, &fakeService{}, f)
+	for name, sum := range map[string][]byte{"none": nil, "empty": {}, "short": sumOf(token)[:31]} {
+		closed := door(t, &fakeService{}, sum)
 		for _, sent := range []string{"", token} {
 			if got := attempt(t, closed, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+sent) }).StatusCode; got != 401 {
 				t.Errorf("%s: %d", name, got)
@@ -193,48 +172,37 @@ func TestDoor_TakesANewTokenAtOnce(t *testing.T) {
 // TestToken_IsItsOwnersAlone: what is at the path is not trusted.
 func TestToken_IsItsOwnersAlone(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(t *testing.T, path string){
-		"readable": func(t *testing.T, path string) { t.Helper(); must(t, os.Chmod(path, 0o604)) },
-		"a link": func(t *testing.T, path string) {
-			t.Helper()
-			must(t, os.Rename(path, path+"2"))
-			must(t, os.Symlink(path+"2", path))
-		},
-		"empty": func(t *testing.T, path string) { t.Helper(); must(t, os.WriteFile(path, nil, 0o600)) },
-		"short": func(t *testing.T, path string) { t.Helper(); must(t, os.WriteFile(path, []byte("blm-x"), 0o600)) },
-		"long": func(t *testing.T, path string) {
-			t.Helper()
-			must(t, os.WriteFile(path, []byte(strings.Repeat("x", 300)), 0o600))
-		},
-		"lines": func(t *testing.T, path string) {
-			t.Helper()
-			must(t, os.WriteFile(path, []byte(token+"\nmore"), 0o600))
-		},
-		"a folder": func(t *testing.T, path string) {
-			t.Helper()
-			must(t, os.Remove(path))
-			must(t, os.Mkdir(path, 0o700))
-		},
+	write := func(text string) func(string) error {
+		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	}
+	for name, spoil := range map[string]func(path string) error{
+		"readable": func(path string) error { return os.Chmod(path, 0o604) },
+		"a link":   func(path string) error { return errors.Join(os.Rename(path, path+"2"), os.Symlink(path+"2", path)) },
+		"a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"a pipe":   func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+		"empty":    write(""),
+		"short":    write("abcd"),
+		"long":     write(strings.Repeat("a", 300)),
+		"no digit": write(strings.Repeat("x", 64)),
+		"lines":    write(strings.Repeat("a", 64) + "\nmore"),
 	} {
-		path := mcp.TokenPath(filepath.Join(t.TempDir(), "data"))
+		path := filepath.Join(t.TempDir(), "config", "mcp-token")
 		made, err := mcp.Token(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := mcp.Token(path); err != nil || again != made || len(made) < 24 {
+		if again, err := mcp.Token(path); err != nil || again != made || len(made) != 64 {
 			t.Errorf("%q and then %q %v", made, again, err)
 		}
-		spoil(t, path)
-		if got, err := mcp.Token(path); err == nil {
-			t.Errorf("%s: %q was taken", name, got)
+		if other, err := mcp.RotateToken(path); err != nil || other == made {
+			t.Errorf("a new token: %q %v", other, err)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		if err := spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := mcp.Token(path); bailey.KindOf(err) != bailey.Forbidden {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
 	}
 }
 
@@ -248,7 +216,7 @@ func TestServe_WantsTheLoopback(t *testing.T) {
 		if err != nil {
 			continue // no IPv6 here
 		}
-		if err := s.Serve(t.Context(), l, mcp.Door{Token: fixed(token)}); bailey.KindOf(err) != bailey.Forbidden {
+		if err := s.Serve(t.Context(), l, mcp.Door{TokenSum: sumOf(token)}); bailey.KindOf(err) != bailey.Forbidden {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
@@ -272,7 +240,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestHTTP_DelegatesAndCancels(t *testing.T) {
 	t.Parallel()
 	f := &fakeService{hold: make(chan struct{}), steps: []task.Progress{{Kind: "queue", Place: 1}}}
-	addr := door(t, f, fixed(token))
+	addr := door(t, f, sumOf(token))
 	got := &said{more: make(chan struct{}, 1)}
 	client := sdk.NewClient(&sdk.Implementation{Name: "planner"}, &sdk.ClientOptions{ProgressNotificationHandler: got.handle})
 	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: "http://" + addr + "/mcp", HTTPClient: &http.Client{Transport: bearer{token}}}, nil)

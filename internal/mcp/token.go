@@ -5,30 +5,25 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/bailey-dev/bailey"
 )
 
-const (
-	tokenPrefix = "blm-"
-	// tokenFile is below the folder of bailey's data.
-	tokenFile = "mcp-token"
-	mostToken = 256
-)
+// tokenBytes is how much chance is in a token, which is written in hexadecimal
+// digits. The service makes it the same way where there is none.
+const tokenBytes = 32
 
-// TokenPath is where the token of the HTTP door is kept, below the folder of
-// bailey's data.
-func TokenPath(data string) string { return filepath.Join(data, tokenFile) }
-
-// Token reads the token, or makes one if there is none. A file that others can
-// read is refused: its token may be known.
+// Token reads the token of the HTTP door from its file, or makes both. A file
+// that others can read is a *bailey.Error of kind Forbidden: its token may be
+// known.
 func Token(path string) (string, error) {
 	token, err := readToken(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,9 +32,12 @@ func Token(path string) (string, error) {
 	return token, err
 }
 
-// RotateToken makes a new token; the old one is worth nothing from then on.
+// RotateToken makes a new token. A service takes it from its next start on, and
+// the old one until then.
 func RotateToken(path string) (string, error) {
-	token := tokenPrefix + rand.Text()
+	secret := make([]byte, tokenBytes)
+	_, _ = rand.Read(secret) // never fails (crypto/rand documentation, Go 1.24)
+	token := hex.EncodeToString(secret)
 	if err := writeToken(path, token); err != nil {
 		return "", bailey.WrapError(bailey.Unavailable, "keep the token of the MCP door", err, "is the folder "+filepath.Dir(path)+" yours?")
 	}
@@ -48,28 +46,34 @@ func RotateToken(path string) (string, error) {
 
 func readToken(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	bad := bailey.NewError(bailey.Forbidden, path+" is not the token that bailey made: a plain file of yours, of mode 0600, of 64 hexadecimal digits", "bailey mcp token --rotate makes a new one, which clients have to be told")
+	if errors.Is(err, syscall.ELOOP) {
+		return "", bad
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
 		return "", bailey.WrapError(bailey.Unavailable, "read the token of the MCP door", err, "")
 	}
 	defer f.Close()
-	fi, err := f.Stat()
+	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("stat %s: %w", path, err)
 	}
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok || !fi.Mode().IsRegular() || fi.Mode().Perm()&0o077 != 0 || int(st.Uid) != os.Getuid() {
-		return "", bailey.NewError(bailey.Forbidden, path+" can be read or changed by others than its owner", "make a new token with bailey mcp token --rotate")
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || int(owner.Uid) != os.Getuid() {
+		return "", bad
 	}
-	data := make([]byte, mostToken+1)
-	n, _ := f.Read(data)
-	token := string(bytes.TrimSpace(data[:n]))
-	if n > mostToken || len(token) < len(tokenPrefix)+20 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", bailey.NewError(bailey.Invalid, path+" holds no token", "make a new one with bailey mcp token --rotate")
+	text, err := io.ReadAll(io.LimitReader(f, 2*tokenBytes+2))
+	if err != nil {
+		return "", bailey.WrapError(bailey.Unavailable, "read the token of the MCP door", err, "")
 	}
-	return token, nil
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	if raw, err := hex.DecodeString(string(text)); err != nil || len(raw) != tokenBytes {
+		return "", bad
+	}
+	return string(text), nil
 }
 
 // writeToken puts the file in its place whole, and never readable by others.
@@ -78,12 +82,12 @@ func writeToken(path, token string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".mcp-token-") // 0600
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-") // 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(token + "\n")
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
@@ -93,8 +97,8 @@ func writeToken(path, token string) error {
 }
 
 // sameToken compares in a time that says nothing of the token, not even of its
-// length. An empty token is never right.
-func sameToken(got, want string) bool {
-	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && want != ""
+// length.
+func sameToken(got string, sum []byte) bool {
+	have := sha256.Sum256([]byte(got))
+	return subtle.ConstantTimeCompare(have[:], sum) == 1
 }
