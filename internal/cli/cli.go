@@ -31,6 +31,7 @@ type commands struct {
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
+	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let a planner that speaks MCP hand tasks to agents."`
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
