@@ -8,12 +8,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/mcp"
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 type referenceCommand struct {
-	Page string `arg:"" enum:"cli,configuration,schema,models-schema" help:"cli, configuration, schema or models-schema."`
+	Page string `arg:"" enum:"cli,configuration,schema,models-schema,skill" help:"cli, configuration, schema, models-schema or skill."`
 }
 
 // Run prints a page of docs/ as Markdown.
@@ -28,6 +29,8 @@ func (c *referenceCommand) Run(a *app) error {
 			return err
 		}
 		page = string(schema)
+	case "skill":
+		page = mcp.Skill
 	case "models-schema":
 		schema, err := models.Schema()
 		if err != nil {
