@@ -9,6 +9,7 @@ const (
 	Proxy    = "bailey-proxy"
 	Gateway  = "bailey-gateway"
 	Key      = "bailey-key"
+	Runner   = "bailey-runner"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction
 )
 
