@@ -44,13 +44,16 @@ type Config struct {
 	Root     string // state folder, on a tmpfs of the helper
 	Bundle   string // folder of config.json, on the same tmpfs
 	Net      bailey.NetMode
+	Shared   bool   // the host may change what is mounted, and that is to be seen
 	Model    bool   // ModelFD is the sandbox's end of the wire to the model gateway
 	DebugLog string // folder for gVisor's own logs; empty for none
 }
 
 // RunArgs returns the arguments of one `runsc run`, argv[0] included.
 //
-// --file-access-mounts=shared: edits by the host must be seen.
+// --file-access-mounts=shared: edits by the host must be seen. Without them
+// gVisor need not ask for what it has seen, which makes file work about three
+// times as fast; what the sandbox writes reaches the host at once all the same.
 // --overlay2=none: the root file system is read-only; an overlay would only
 // slow it down. Its files are cached without asking the host again
 // (--file-access=exclusive, the default for the root).
@@ -63,7 +66,7 @@ func RunArgs(c Config) []string {
 		"--platform=systrap",
 		"--directfs=true",
 		"--overlay2=none",
-		"--file-access-mounts=shared",
+		"--file-access-mounts=" + access(c.Shared),
 		"--ignore-cgroups",
 		"--host-settings=ignore",
 		"--oci-seccomp",
@@ -82,6 +85,13 @@ func RunArgs(c Config) []string {
 		args = append(args, passFD(ModelFD, guestModelFD))
 	}
 	return append(args, string(c.ID))
+}
+
+func access(shared bool) string {
+	if shared {
+		return "shared"
+	}
+	return "exclusive"
 }
 
 func passFD(ours, inside int) string {

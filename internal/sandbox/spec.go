@@ -23,7 +23,9 @@ type Spec struct {
 	Files     []bailey.File    `json:"files"` // of the root file system
 	Links     []bailey.Link    `json:"links"`
 	Shadows   []bailey.Shadow  `json:"shadows"`
-	GitDirs   []string         `json:"git_dirs"` // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
+	GitDirs   []string         `json:"git_dirs"`  // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
+	Masks     []string         `json:"masks"`     // files of read-only mounts that nobody inside may read or execute
+	Exclusive bool             `json:"exclusive"` // nobody else changes the mounts while the sandbox lives: gVisor need not look at the host again for what it knows
 	Limits    bailey.Limits    `json:"limits"`
 	FirstArgs []string         `json:"first_args"` // argv of the first process, whose binary is mounted at FirstPath
 }
@@ -63,6 +65,14 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 			return fmt.Errorf("generated file: %w", err)
 		}
 	}
+	for _, m := range s.Masks {
+		if err := cleanAbs(m); err != nil {
+			return fmt.Errorf("mask: %w", err)
+		}
+		if !s.readOnly(m) {
+			return fmt.Errorf("mask %s: not inside a read-only mount", m)
+		}
+	}
 	copied := make(map[string]bool, len(s.Shadows))
 	for _, sh := range s.Shadows {
 		if copied[sh.Path] {
@@ -92,6 +102,22 @@ func (s *Spec) WritableMount(p string) int {
 		}
 	}
 	return best
+}
+
+// readOnly reports whether a path lies in a mount that is read-only, and in no
+// other.
+func (s *Spec) readOnly(p string) bool {
+	found := false
+	for _, m := range s.Mounts {
+		if !Within(p, m.Target) {
+			continue
+		}
+		if m.Writable || p == m.Target {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // Within reports whether the clean absolute path p is dir or lies below it.

@@ -30,6 +30,7 @@ type Request struct {
 // Workspace is a folder that a sandbox may be given, and what goes with it.
 type Workspace struct {
 	Path     string          // absolute, no link in it; the same inside
+	Inside   string          // where it is inside, if not at Path
 	UID, GID int             // its owner, for the id map of a root caller
 	Mounts   []bailey.Mount  // the folder first, then git folders; each after those it lies in
 	Links    []bailey.Link   // the path as the user named it, where that differs

@@ -193,7 +193,7 @@ func launch() (*gvisor, error) {
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
 func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) error {
-	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Model: g.model != nil}
+	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Shared: !s.Spec.Exclusive, Model: g.model != nil}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
 	}

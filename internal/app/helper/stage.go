@@ -34,6 +34,7 @@ const (
 	stateDir   = "/state"
 	netnsFile  = "/netns"
 	debugDir   = "/debug"
+	maskFile   = "/mask"
 )
 
 // pin opens every source before anything is covered, each exactly once.
@@ -105,7 +106,7 @@ func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.St
 	if err := privateCopies(&s.Spec, st); err != nil {
 		return nil, err
 	}
-	return st, nil
+	return st, mask(&s.Spec, st)
 }
 
 // stageBytes is the size of the helper's file system. A sandbox can fill it,

@@ -50,9 +50,10 @@ func (u *running) startLimits() error {
 		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
 		StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
 	}
-	if u.req.ReadOnly {
+	if u.req.ReadOnly || u.req.Task.bounded() {
 		s.DiskBytes, s.Inodes = 0, 0
-	} else {
+	}
+	if u.guarded() {
 		s.Guard, s.Started = u.plan.guard, u.started
 	}
 	if group.Place().Version == 0 {

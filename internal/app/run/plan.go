@@ -46,6 +46,7 @@ type plan struct {
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
+	lacks     []string     // of a task: what its agent does not do by itself
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -74,7 +75,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.
@@ -94,6 +95,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset)
+	p.confine(r.Task)
 	p.exec = wire.Exec{
 		Argv: r.Command, Dir: start, Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
@@ -112,6 +114,7 @@ type entrance struct {
 	model  *modelPlan
 	preset harness.Preset
 	env    []string // what was given, lent and set for the model
+	lacks  []string // what the agent of a task does not do by itself
 }
 
 // entering finds it.
@@ -127,7 +130,10 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 		return in, err
 	}
 	in.env = slices.Concat(given, in.lent.env, in.model.env())
-	in.preset, err = findPreset(h, r, ws.Path, in.env, in.model)
+	if in.preset, err = findPreset(h, r, ws.Seen(), in.env, in.model); err != nil {
+		return in, err
+	}
+	in.preset, in.lacks, err = r.Task.unattended(in.preset)
 	return in, err
 }
 
@@ -152,7 +158,7 @@ func (p *plan) asks() []string {
 func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harness.Preset) (rootfs.Plan, error) {
 	id := gitdata.ReadIdentity(h.Home, h.Env.Get("XDG_CONFIG_HOME"))
 	host := rootfs.Host{
-		UID: h.UID, GID: h.GID, Hostname: p.spec.Hostname, Env: h.Env.Get, Workspace: ws.Path,
+		UID: h.UID, GID: h.GID, Hostname: p.spec.Hostname, Env: h.Env.Get, Workspace: ws.Seen(),
 		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes,
 	}
 	if p.policy.Mode != bailey.NetNone {
@@ -162,8 +168,11 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 		host.Root = p.root.DER()
 	}
 	var err error
-	if host.Tools, err = tools(h, r, ws.Path, preset, r.agentTools(p.model)); err != nil {
+	if host.Tools, err = tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err != nil {
 		return rootfs.Plan{}, err
+	}
+	if r.Task != nil {
+		host.Tools = append(host.Tools, r.Task.Tools...)
 	}
 	return rootfs.FromHost(host)
 }
@@ -177,7 +186,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 	})
 	s.Mounts = slices.Concat(system.Mounts, preset.Mounts, ws.Mounts)
 	for i := range s.Mounts {
-		if s.Mounts[i].Target == ws.Path {
+		if s.Mounts[i].Target == ws.Seen() {
 			s.Mounts[i].Dcache = dcache()
 		}
 	}

@@ -161,7 +161,7 @@ const scanBudget = 2 * time.Second
 // files undoes what may not stay and lists what the host's own tools would
 // run or read as configuration.
 func (u *running) files() {
-	if u.req.ReadOnly {
+	if !u.guarded() {
 		return
 	}
 	var found []workspace.Finding

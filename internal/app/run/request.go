@@ -42,6 +42,7 @@ type Request struct {
 	Tools    []string
 	Quiet    bool
 	JSON     bool
+	Task     *Task // it is the sandbox of a task or a check (RunTask)
 }
 
 // Host is the process that asks: its identity, its descriptors, its machine.

@@ -49,7 +49,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	}
 	out.sandbox = p.spec.ID
 	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16), ready: make(chan struct{})}
-	if !r.ReadOnly {
+	if u.guarded() {
 		u.held = workspace.Hold(p.guard)
 		defer u.held.Release()
 		u.watchGit()
@@ -89,11 +89,12 @@ type running struct {
 	reverted []workspace.Finding // what that was
 	last     *bailey.Event       // of a run whose sandbox was there, or was told to end before
 
-	mu     sync.Mutex
-	ended  *ending // why the run was ended from outside of its command
-	over   bool    // the command has ended
-	status string
-	denied denials
+	mu        sync.Mutex
+	ended     *ending   // why the run was ended from outside of its command
+	commandAt time.Time // when the command started
+	over      bool      // the command has ended
+	status    string
+	denied    denials
 
 	modelUse modelUse
 
@@ -310,11 +311,12 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	stopRules := u.rules.attend(ctx)
 	defer stopRules()
 	go u.followKey(ctx)
-	stdout, stderr := u.out.beside(u.host.Stdout, u.host.Stderr)
+	stdout, stderr := u.streams()
 	result, err := session.Run(ctx, u.wire, session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
 		Started: func(int) {
 			u.ran.Store(true)
+			u.setBegun(time.Now())
 			u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
 		},
 	})

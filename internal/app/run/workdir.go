@@ -19,6 +19,9 @@ import (
 //
 // h.Dir is a path of the current folder from then on.
 func openWorkspace(h *Host, r *Request) (*workspace.Workspace, string, error) {
+	if r.Task != nil {
+		return openScratch(h, r.Task)
+	}
 	here, err := workspace.Here()
 	if err != nil {
 		return nil, "", err
