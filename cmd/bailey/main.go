@@ -10,12 +10,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/gateway"
 	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
+	"github.com/bailey-dev/bailey/internal/app/runner"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/cli"
@@ -28,6 +31,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/runsc"
 	"github.com/bailey-dev/bailey/internal/runsc/embedded"
 	"github.com/bailey-dev/bailey/internal/sandbox"
+	"github.com/bailey-dev/bailey/internal/taskrun"
 )
 
 func main() {
@@ -41,6 +45,16 @@ func main() {
 	}
 }
 
+// runTask plays the runner, which is whoever starts it.
+func runTask() int {
+	host, err := cli.FindHost(os.Stdin, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bailey:", err)
+		return bailey.ExitBailey
+	}
+	return runner.Main(host)
+}
+
 // play runs the role that argv[0] names and returns its exit code.
 func play(args []string) int {
 	switch args[0] {
@@ -52,6 +66,8 @@ func play(args []string) int {
 		return gateway.Main(args[1:])
 	case modelgate.KeyArgv0:
 		return keybearer.Main()
+	case taskrun.Argv0:
+		return runTask()
 	case watchdog.Argv0:
 		return watchdog.Main(args)
 	case userns.Argv0: // held by its parent at its first instruction

@@ -72,7 +72,7 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 	if err := harden.KeepDescriptors(); err != nil {
 		return fail(stderr, err)
 	}
-	host, err := findHost(stdin, stdout, stderr)
+	host, err := FindHost(stdin, stdout, stderr)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -177,7 +177,8 @@ func fail(w io.Writer, err error) int {
 	return bailey.ExitBailey
 }
 
-func findHost(stdin, stdout, stderr *os.File) (run.Host, error) {
+// FindHost finds out who asks, and on which machine.
+func FindHost(stdin, stdout, stderr *os.File) (run.Host, error) {
 	h := run.Host{
 		UID: os.Getuid(), GID: os.Getgid(), Env: config.Environment(),
 		Stdin: stdin, Stdout: stdout, Stderr: stderr, CPUs: runtime.NumCPU(), Memory: sysinfo.Memory(),

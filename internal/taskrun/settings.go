@@ -33,6 +33,17 @@ const MaxSettings = 6*task.MaxTask + 64<<10
 // MaxEnd bounds the document that it leaves.
 const MaxEnd = 64 << 10
 
+// MaxOutput bounds each of the streams of an agent or a check. What comes behind
+// it is left out, and an End says so.
+const MaxOutput = 64 << 20
+
+// How much the scratch clone may grow by. Where Settings.Bounded says so, its
+// file system has this size, and nobody watches.
+const (
+	WorkBytes = 20 << 30
+	WorkFiles = 1_000_000
+)
+
 // MaxCommand bounds the command of a check.
 const MaxCommand = 64 << 10
 
@@ -55,8 +66,8 @@ type Settings struct {
 	Subdir string        `json:"subdir,omitempty"` // slash-separated, below Dir: where the command starts
 	Limit  time.Duration `json:"limit"`            // wall clock, above 0; at most task.MostTimeout, of a check task.MostCheckLimit
 
-	// Environment is the absolute path of a folder that `bailey env build`
-	// made, for /opt/env; empty for none.
+	// Environment is the name or path of what `bailey env build` made; empty
+	// for none.
 	Environment string `json:"environment,omitempty"`
 
 	// Bounded says that Dir is a file system of its own, of the size that the
@@ -98,8 +109,8 @@ func (s *Settings) Validate() error {
 		return invalid("the folder %q is not absolute and clean", s.Dir)
 	case s.Subdir != "" && (path.IsAbs(s.Subdir) || path.Clean(s.Subdir) != s.Subdir || s.Subdir == ".." || strings.HasPrefix(s.Subdir, "../") || !isText(s.Subdir)):
 		return invalid("the folder %q is not one below the clone", s.Subdir)
-	case s.Environment != "" && !cleanAbs(s.Environment):
-		return invalid("the environment %q is not an absolute and clean path", s.Environment)
+	case !isText(s.Environment):
+		return invalid("the environment %q is not a name or path", s.Environment)
 	case s.Limit <= 0:
 		return invalid("there is no deadline")
 	}

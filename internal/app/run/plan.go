@@ -171,9 +171,6 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if host.Tools, err = tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err != nil {
 		return rootfs.Plan{}, err
 	}
-	if r.Task != nil {
-		host.Tools = append(host.Tools, r.Task.Tools...)
-	}
 	return rootfs.FromHost(host)
 }
 

@@ -27,9 +27,10 @@ type Task struct {
 	Subdir    string          // slash-separated, below it: where the command starts
 	Agent     string          // the agent that works, of harness.Executors; empty for a check
 	Work      harness.Work    // its work
-	Tools     []rootfs.Tool   // an environment that was built for the repository
 	HomeBytes int64           // size of the home, which is memory
 	Bounded   bool            // Dir is a file system of the size that the work may have
+	Stdout    io.Writer       // of the command
+	Stderr    io.Writer       // of the command
 	Events    io.Writer       // gets events, as JSON lines
 	Stop      <-chan struct{} // ends the run in order
 }
@@ -76,9 +77,8 @@ func RunTask(ctx context.Context, h Host, r Request) (Outcome, error) {
 
 // stopWith ends the run when somebody asks for it.
 func (u *running) stopWith(asked <-chan struct{}) {
-	if _, open := <-asked; !open {
-		u.Stop()
-	}
+	<-asked
+	u.Stop()
 }
 
 // guarded reports whether there is something of the host's that the sandbox can
@@ -91,7 +91,7 @@ func (t *Task) bounded() bool { return t != nil && t.Bounded }
 // elsewhere.
 func (u *running) streams() (stdout, stderr io.Writer) {
 	if u.req.Task != nil {
-		return u.host.Stdout, u.host.Stderr
+		return u.req.Task.Stdout, u.req.Task.Stderr
 	}
 	return u.out.beside(u.host.Stdout, u.host.Stderr)
 }
