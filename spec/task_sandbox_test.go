@@ -1,0 +1,532 @@
+package spec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bailey-dev/bailey/internal/role"
+	"github.com/bailey-dev/bailey/internal/testkit/agents"
+	"github.com/bailey-dev/bailey/internal/testkit/provider"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// taskEnd is the record that a runner leaves.
+type taskEnd struct {
+	ExitCode int       `json:"exit_code"`
+	Limit    string    `json:"limit"`
+	Error    string    `json:"error"`
+	Hint     string    `json:"hint"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended"`
+	HostUID  int       `json:"host_uid"`
+	Notes    []string  `json:"notes"`
+}
+
+// taskSandbox is one runner, started as the launcher starts it.
+type taskSandbox struct {
+	cmd    *exec.Cmd
+	y      *yard.Yard
+	done   chan struct{}
+	stdout string // paths of what it was given
+	stderr string
+	events string
+	end    string
+}
+
+// startTask starts a runner in the yard's workspace, which stands for a scratch
+// clone. The settings are those of a check with a deadline, changed by more.
+func startTask(t *testing.T, y *yard.Yard, more map[string]any, change ...func(*exec.Cmd)) *taskSandbox {
+	t.Helper()
+	settings := map[string]any{"kind": "check", "id": "t" + newValue()[4:12], "dir": y.Dir, "limit": int64(80 * time.Second)}
+	maps.Copy(settings, more)
+	dir := t.TempDir()
+	s := &taskSandbox{
+		y: y, done: make(chan struct{}),
+		stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"), events: filepath.Join(dir, "events"), end: filepath.Join(dir, "end"),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cmd = y.Command(ctx)
+	s.cmd.Args = []string{role.Runner}
+	in, told, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*os.File
+	for _, path := range []string{s.stdout, s.stderr, s.events, s.end} {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.ExtraFiles = files[0], files[1], []*os.File{in, files[2], files[3]}
+	for _, f := range change {
+		f(s.cmd)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, in) {
+		_ = f.Close()
+	}
+	if err := json.NewEncoder(told).Encode(settings); err != nil {
+		t.Fatal(err)
+	}
+	_ = told.Close()
+	go func() {
+		defer close(s.done)
+		_ = s.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-s.done
+	})
+	return s
+}
+
+func (s *taskSandbox) read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// wait waits for the end and returns it with what was printed.
+func (s *taskSandbox) wait(t *testing.T) (taskEnd, string, string) {
+	t.Helper()
+	select {
+	case <-s.done:
+	case <-time.After(yard.Timeout):
+		_ = s.cmd.Process.Kill()
+		t.Fatalf("the runner did not end\n%s\n%s", s.read(t, s.stdout), s.read(t, s.stderr))
+	}
+	var e taskEnd
+	d := json.NewDecoder(strings.NewReader(s.read(t, s.end)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		t.Fatalf("the end: %v: %q\nstderr: %s", err, s.read(t, s.end), s.read(t, s.stderr))
+	}
+	return e, s.read(t, s.stdout), s.read(t, s.stderr)
+}
+
+// await waits until something that was given to the runner holds a text.
+func (s *taskSandbox) await(t *testing.T, path, text string) {
+	t.Helper()
+	yard.Eventually(t, yard.Timeout, func() bool {
+		select {
+		case <-s.done:
+			t.Fatalf("it ended: %s\n%s", s.read(t, s.end), s.read(t, s.stderr))
+		default:
+		}
+		return strings.Contains(s.read(t, path), text)
+	}, func() string {
+		return fmt.Sprintf("no %q in %s; stderr: %s; end: %s", text, s.read(t, path), s.read(t, s.stderr), s.read(t, s.end))
+	})
+}
+
+// runCheck runs a command as a check does.
+func runCheck(t *testing.T, y *yard.Yard, command string, more ...map[string]any) (taskEnd, string) {
+	t.Helper()
+	settings := map[string]any{"command": command}
+	for _, m := range more {
+		maps.Copy(settings, m)
+	}
+	e, out, errs := startTask(t, y, settings).wait(t)
+	if errs != "" {
+		t.Errorf("the runner said %q", errs)
+	}
+	return e, out
+}
+
+// mustCheck is a check that must end well.
+func mustCheck(t *testing.T, y *yard.Yard, command string, more ...map[string]any) string {
+	t.Helper()
+	e, out := runCheck(t, y, command, more...)
+	if e.ExitCode != 0 || e.Error != "" {
+		t.Fatalf("%+v\n%s", e, out)
+	}
+	return out
+}
+
+// TestISO06_TasksIDOwnsNothing: what a task's sandbox runs as owns nothing on
+// the host when root started it, and what it writes belongs to whom the copy
+// belongs to.
+func TestISO06_TasksIDOwnsNothing(t *testing.T) {
+	t.Attr("claim", "ISO-06")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Write(t, "own", "x")
+		e, out := runCheck(t, y, `id -u; echo new > new; chmod 600 own; cat own; stat -c %u own; cat /etc/shadow; true`)
+		if e.ExitCode != 0 || strings.HasPrefix(out, "0\n") || !strings.Contains(out, "\nx") {
+			t.Errorf("%+v %q", e, out)
+		}
+		if root := y.UID == 0; root != (e.HostUID != y.UID) {
+			t.Errorf("the host's id is %d", e.HostUID)
+		}
+		if y.UID != 0 && !slices.ContainsFunc(e.Notes, func(n string) bool { return strings.Contains(n, "own id") }) {
+			t.Errorf("nothing says that the id is the caller's own: %q", e.Notes)
+		}
+		for _, name := range []string{"own", "new"} {
+			info, err := os.Stat(filepath.Join(y.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != y.UID {
+				t.Errorf("%s belongs to %v", name, st.Uid)
+			}
+		}
+		if y.UID != 0 {
+			return
+		}
+		// Nothing of the host has that id, before or after.
+		if found := y.Host(t, "find", filepath.Dir(y.Dir), "-uid", fmt.Sprint(e.HostUID)); found != "" {
+			t.Errorf("it owns %s", found)
+		}
+	})
+}
+
+// TestISO07_TasksHaveNoSetuidAndNoManager: package managers, su and sudo and
+// setuid programs can be neither read nor run in a task's sandbox, and no way
+// round leads there. The twin: `bailey run` shows the same files.
+func TestISO07_TasksHaveNoSetuidAndNoManager(t *testing.T) {
+	t.Attr("claim", "ISO-07")
+	const names = "apt apt-get dpkg su passwd mount newgrp"
+	var there []string
+	for name := range strings.FieldsSeq(names) {
+		if _, err := os.Stat("/usr/bin/" + name); err == nil {
+			there = append(there, "/usr/bin/"+name)
+		}
+	}
+	if len(there) < 3 {
+		t.Fatalf("this host has only %q of %s", there, names)
+	}
+	list := strings.Join(there, " ")
+	try := `for p in ` + list + `; do
+  head -c 1 $p >/dev/null 2>&1 && echo read $p
+  [ -x $p ] && echo run $p
+  $p --version >/dev/null 2>&1; [ $? = 126 ] || echo started $p
+  /lib64/ld-linux-x86-64.so.2 $p --version 2>/dev/null | grep . && echo loaded $p
+  cp $p /tmp/copy 2>/dev/null && echo copied $p
+  chmod 755 $p 2>/dev/null && echo changed $p
+  rm -f $p 2>/dev/null && echo removed $p
+  ln $p /workspace/link 2>/dev/null && head -c 1 /workspace/link && echo linked $p
+done
+mv /usr/bin /usr/bin2 2>/dev/null && echo moved
+mount -t tmpfs none /usr/bin 2>/dev/null && echo mounted
+umount /usr/bin/su 2>/dev/null && echo unmounted
+find /usr/bin /usr/sbin /usr/libexec /usr/lib/openssh /usr/lib/dbus-1.0 /usr/lib/polkit-1 -type f -perm /6000 2>/dev/null
+grep -E '^(NoNewPrivs|CapEff|CapPrm|CapBnd)' /proc/self/status
+true`
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		got := strings.Fields(mustCheck(t, y, try))
+		want := strings.Fields("CapPrm: 0000000000000000 CapEff: 0000000000000000 CapBnd: 0000000000000000 NoNewPrivs: 1")
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		twin := y.Sh(t, try).OK(t).Stdout
+		for _, p := range there {
+			if !strings.Contains(twin, "read "+p) {
+				t.Errorf("bailey run does not show %s: the test can tell nothing\n%s", p, twin)
+			}
+		}
+	})
+}
+
+// TestISO07_MakesNoSetuid: a setuid file that a task's sandbox makes gives
+// nothing inside, and the host's side of the copy is no place for one.
+func TestISO07_MakesNoSetuid(t *testing.T) {
+	t.Attr("claim", "ISO-07")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		out := mustCheck(t, y, `cp /usr/bin/id /workspace/id && chmod 6755 /workspace/id; cp /usr/bin/id /tmp/id && chmod 6755 /tmp/id; /workspace/id -u; /tmp/id -u; id -u; grep -c nosuid /proc/self/mounts`)
+		lines := strings.Fields(out)
+		if len(lines) != 4 || lines[0] != lines[2] || lines[1] != lines[2] || lines[3] == "0" {
+			t.Errorf("%q", lines)
+		}
+	})
+}
+
+// TestRES05_ChecksHaveNoWayOut: a check has no network, no wire to a model and
+// nothing of whoever asked for it. The twin: an agent of the same settings finds
+// its model.
+func TestRES05_ChecksHaveNoWayOut(t *testing.T) {
+	t.Attr("claim", "RES-05")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, provider.Say("hello"))
+		probe := `env | grep -iE 'token|key|url|secret' ; ls /proc/self/fd | wc -l
+for i in /sys/class/net/*; do echo if ${i##*/}; done
+(echo > /dev/tcp/127.0.0.1/9101) 2>/dev/null && echo model
+(echo > /dev/tcp/10.0.0.1/80) 2>/dev/null && echo out
+for port in 53 80 443 8765 11434; do (echo > /dev/tcp/127.0.0.1/$port) 2>/dev/null && echo port $port; done
+getent hosts example.com && echo name
+find / -xdev \( -type s -o -type p \) -not -path '/proc/*' 2>/dev/null
+ls -A /home/agent /run`
+		e, out := runCheck(t, y, probe, map[string]any{"id": "check-1"})
+		if e.Error != "" {
+			t.Fatal(e.Error)
+		}
+		if strings.Contains(out, "TOKEN") || strings.Contains(out, "model") || strings.Contains(out, "out") || strings.Contains(out, "port") || strings.Contains(out, "name") {
+			t.Errorf("the check has %s", out)
+		}
+		if n := len(w.srv.Requests()); n != 0 {
+			t.Errorf("the provider was asked %d times", n)
+		}
+		// A check cannot be given a model or an agent.
+		for field, v := range map[string]any{"model": "small", "harness": "claude", "prompt": "x", "max_turns": 1, "guide": true, "budget": []string{"2M"}} {
+			e, _ := runCheck(t, y, "true", map[string]any{field: v})
+			if e.ExitCode != 125 || e.Error == "" {
+				t.Errorf("a check with %s: %+v", field, e)
+			}
+		}
+	})
+}
+
+// TestRES05_StreamsAndCode: of a check both streams come as they were written,
+// its code is its own, and its time is bounded.
+func TestRES05_StreamsAndCode(t *testing.T) {
+	t.Attr("claim", "RES-05")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Write(t, "sub/a", "")
+		e, out := runCheck(t, y, `echo one; echo two >&2; echo three; pwd; exit 7`, map[string]any{"subdir": "sub"})
+		if e.ExitCode != 7 || e.Limit != "" || out != "one\ntwo\nthree\n/workspace/sub\n" || e.Started.IsZero() || e.Ended.Before(e.Started) {
+			t.Errorf("%+v %q", e, out)
+		}
+		for what, more := range map[string]map[string]any{
+			"too long":   {"limit": int64(2 * time.Hour)},
+			"no limit":   {"limit": 0},
+			"outside":    {"subdir": "../x"},
+			"relative":   {"dir": "x"},
+			"no command": {"command": ""},
+			"kind":       {"kind": "other"},
+			"unknown":    {"mounts": []string{"/"}},
+			"id":         {"id": "A B"},
+		} {
+			e, _ := runCheck(t, y, "true", more)
+			if e.ExitCode != 125 || e.Error == "" || !e.Started.IsZero() {
+				t.Errorf("%s: %+v", what, e)
+			}
+		}
+	})
+}
+
+// TestTask_LimitsEndIt: what runs away is ended, said by its name, and leaves
+// nothing.
+func TestTask_LimitsEndIt(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		t.Run("deadline", func(t *testing.T) {
+			e, out := runCheck(t, y, `echo before; echo kept > kept; sleep 1000`, map[string]any{"limit": int64(3 * time.Second)})
+			if e.ExitCode != 124 || e.Limit != "timeout" || out != "before\n" {
+				t.Errorf("%+v %q", e, out)
+			}
+			if b, err := os.ReadFile(filepath.Join(y.Dir, "kept")); err != nil || string(b) != "kept\n" {
+				t.Errorf("%q %v", b, err)
+			}
+		})
+		t.Run("forks", func(t *testing.T) {
+			e, out := runCheck(t, y, `f() { f 2>/dev/null | f 2>/dev/null & }; f; sleep 1; ulimit -u; exit 3`, map[string]any{"limit": int64(40 * time.Second)})
+			if e.Error != "" || !strings.Contains(out, "512") && e.Limit == "" {
+				t.Errorf("%+v %q", e, out)
+			}
+		})
+		t.Run("memory", func(t *testing.T) {
+			e, out := runCheck(t, y, `python3 -c 'import sys
+a = []
+while True: a.append(bytearray(64 << 20))'; echo code $?`)
+			if e.Error != "" || e.Limit != "memory" && !strings.Contains(out, "code 137") && !strings.Contains(out, "MemoryError") {
+				t.Errorf("%+v %q", e, out)
+			}
+		})
+		t.Run("tmp", func(t *testing.T) {
+			out := mustCheck(t, y, `head -c 1200M /dev/zero > $HOME/f; ls -s $HOME | tail -n 1; df -k /tmp $HOME | tail -n 2`)
+			if !strings.Contains(out, "No space left") || !strings.Contains(out, "2097152") || !strings.Contains(out, "1048576") {
+				t.Error(out)
+			}
+		})
+	})
+}
+
+// TestTask_StopAndKill: a SIGTERM ends a task in order, and a SIGKILL of its
+// runner leaves no process.
+func TestTask_StopAndKill(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		s := startTask(t, y, map[string]any{"command": `trap 'echo told; exit 9' TERM; echo ready; echo work > work; while :; do sleep 0.05; done`})
+		s.await(t, s.stdout, "ready")
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		e, out, _ := s.wait(t)
+		if e.Limit != "stop" || e.Error != "" || !strings.Contains(out, "ready") {
+			t.Errorf("%+v %q", e, out)
+		}
+		if b, err := os.ReadFile(filepath.Join(y.Dir, "work")); err != nil || string(b) != "work\n" {
+			t.Errorf("%q %v", b, err)
+		}
+		s = startTask(t, y, map[string]any{"command": `echo ready; while :; do sleep 0.05; done`})
+		s.await(t, s.stdout, "ready")
+		tree := descendants(t, s.cmd.Process.Pid)
+		if len(tree) < 4 {
+			t.Fatalf("only %d processes below the runner", len(tree))
+		}
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-s.done
+		yard.Eventually(t, 10*time.Second, func() bool {
+			return !slices.ContainsFunc(tree, func(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+		}, func() string { return fmt.Sprintf("of %v some are left", tree) })
+	})
+}
+
+// taskAgents are the agents that work on tasks, each with the dialect of its
+// model.
+var taskAgents = []struct{ name, dialect string }{
+	{"claude", "anthropic"}, {"codex", "openai-responses"}, {"gemini", "gemini"}, {"opencode", "openai-chat"}, {"pi", "openai-chat"},
+}
+
+// TestMGW01_AgentsWorkHeadless: every agent works on a task by its headless form
+// in gVisor, with the model's wire as its one way out, and without the caller's
+// environment. Its prompt and its guide reach the model.
+func TestMGW01_AgentsWorkHeadless(t *testing.T) {
+	t.Attr("claim", "MGW-01")
+	slots := make(chan struct{}, 2)
+	bin := agents.Bin(t)
+	for _, a := range taskAgents {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			y := yard.Unprivileged(t)
+			y.Write(t, "hello.txt", "one\ntwo\nthree\n")
+			w := newModelWorld(t, y, a.dialect, []string{"context: 200000", "max_output: 8000"},
+				provider.Do(provider.Read("/workspace/hello.txt")),
+				provider.Do(provider.Shell("env > shown.txt; expr 6 '*' 7 > shell.txt; cat hello.txt")),
+				provider.Say("the task is done"),
+			)
+			const prompt = "--help is the first word of this task\nand \"this\" its second line"
+			s := startTask(t, y, map[string]any{
+				"kind": "agent", "harness": a.name, "model": "small", "prompt": prompt, "max_turns": 20, "guide": true, "thinking_tokens": 2048,
+				"budget": []string{"2M"},
+			}, func(c *exec.Cmd) {
+				c.Env = append(c.Env, "CANARY_OF_THE_CALLER=1", "ANTHROPIC_API_KEY=sk-of-the-caller")
+				for i, kv := range c.Env {
+					if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+						c.Env[i] = "PATH=" + bin + ":" + path
+					}
+				}
+			})
+			e, out, errs := s.wait(t)
+			bodies := strings.Join(w.sent(), "\n")
+			if e.ExitCode != 0 || e.Error != "" || !w.srv.Finished() {
+				t.Fatalf("%+v\nfinished %t, asked %d times\nstdout: %s\nstderr: %s", e, w.srv.Finished(), len(w.srv.Requests()), tail(out), tail(errs))
+			}
+			for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("line %d of its stream is not JSON: %q", i, line)
+				}
+			}
+			if !strings.Contains(out, "the task is done") {
+				t.Errorf("no report in %s", tail(out))
+			}
+			for _, want := range []string{"--help is the first word of this task", "Working on a delegated task"} {
+				if !strings.Contains(bodies, want) {
+					t.Errorf("%q did not reach the model", want)
+				}
+			}
+			shown := y.Host(t, "cat", "shown.txt")
+			if strings.Contains(shown, "CANARY") || strings.Contains(shown, "of-the-caller") || strings.Contains(shown, w.key) {
+				t.Errorf("it has of the caller's environment: %s", shown)
+			}
+			if got := y.Host(t, "cat", "shell.txt"); got != "42\n" {
+				t.Errorf("shell.txt: %q", got)
+			}
+			if a.name == "claude" && !strings.Contains(bodies, `"budget_tokens":2048`) && !strings.Contains(bodies, `"budget_tokens": 2048`) {
+				t.Log("no thinking budget in the requests")
+			}
+			if limited := slices.Contains([]string{"claude", "gemini", "opencode"}, a.name); limited == slices.ContainsFunc(e.Notes, func(n string) bool { return strings.Contains(n, "turns") }) {
+				t.Errorf("notes: %q", e.Notes)
+			}
+		})
+	}
+}
+
+// TestMGW01_TasksWireIsTheOnlyOne: an agent of a task reaches its model and
+// nothing else, its token is of this sandbox alone, and the provider's key is
+// nowhere inside. What runs there is no real agent but a program that looks.
+func TestMGW01_TasksHaveOneModel(t *testing.T) {
+	t.Attr("claim", "MGW-01")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newModelWorld(t, y, "anthropic", nil, provider.Say("one"), provider.Say("two"))
+		seen := map[string]bool{}
+		for i := range 2 {
+			s := startTask(t, y, map[string]any{"kind": "agent", "harness": "claude", "model": "small", "prompt": "look", "max_turns": 3}, fakeAgent(t, y))
+			e, out, errs := s.wait(t)
+			if e.ExitCode != 0 {
+				t.Fatalf("%+v %s %s", e, out, errs)
+			}
+			token := lineOf(out, "token ")
+			if len(token) < 40 || seen[token] {
+				t.Errorf("the token %q is short, or not new", token)
+			}
+			seen[token] = true
+			want := []string{"model 200", "wrong 401", "none 401", "if lo"}
+			if i > 0 {
+				want = append(want, "stolen 401")
+			}
+			for _, line := range want {
+				if lineOf(out, line) == "" && !strings.Contains(out, line+"\n") {
+					t.Errorf("no %q in %s", line, out)
+				}
+			}
+			if strings.Contains(out, w.key) || strings.Contains(out, "way out") {
+				t.Errorf("it has %s", out)
+			}
+		}
+	})
+}
+
+var buildTaskProbe = sync.OnceValues(func() ([]byte, error) { return buildTestdata("taskprobe") })
+
+// fakeAgent puts a program in the place of Claude Code.
+func fakeAgent(t *testing.T, y *yard.Yard) func(*exec.Cmd) {
+	t.Helper()
+	bin, err := buildTaskProbe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(y.WriteHome(t, "tools/claude", string(bin)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *exec.Cmd) {
+		for i, kv := range c.Env {
+			if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+				c.Env[i] = "PATH=" + filepath.Join(y.Home, "tools") + ":" + path
+			}
+		}
+	}
+}
+
+// lineOf is what stands behind a prefix on the first line that has it.
+func lineOf(text, prefix string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+func tail(s string) string { return s[max(0, len(s)-6000):] }
