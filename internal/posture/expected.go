@@ -23,6 +23,7 @@ type Config struct {
 	Names    []string // of the variables that the command was given, beside Generated
 	Own      []string // what the command may write, as it names it, beside the memory file systems
 	Cgo      bool     // bailey is built with cgo
+	Control  IDs      // host ids of a service's control
 }
 
 // WithCgo reports whether this program is built with cgo.
@@ -68,6 +69,18 @@ func Expected(role Role, c Config) Posture {
 		return p
 	case First, Command:
 		return c.inside(role)
+	case Launcher:
+		return c.launcher()
+	case Control:
+		p := c.outward(Control, c.Control)
+		p.FDs = append(p.FDs, "host:*/control", "host:*/control/*") // its own folder
+		return p
+	case Runner:
+		return c.runner()
+	case Git:
+		return c.git()
+	case Catalog:
+		return c.catalog()
 	case Unknown:
 	}
 	return Posture{Role: Unknown}
@@ -271,6 +284,50 @@ func (c Config) inside(role Role) Posture {
 		return p
 	}
 	p.Dumpable, p.Cwd = Yes, c.Cwd
+	return p
+}
+
+// launcher has the rights of the person whose service it is, and nothing of
+// their environment. It takes no no-new-privileges: a runner may need
+// newuidmap(1), and would inherit it.
+func (c Config) launcher() Posture {
+	p := c.hostSide(Launcher, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
+	p.Caps, p.NoNewPrivs, p.Seccomp = c.Caller.Caps, c.Caller.NoNewPrivs, c.Caller.Seccomp
+	p.FDs = append(p.FDs,
+		"anon:pidfd*", "memfd:*", "host:*/serve.lock", "host:*/serve.log", "host:*/engine", "host:*/engine/*", "host:*/state/bailey/control")
+	return p
+}
+
+// runner is the same person's, with the environment that their vault and agents
+// are found by. Like `bailey run` it makes a sandbox, and can be looked into by
+// its own user until it does.
+func (c Config) runner() Posture {
+	p := c.launcher()
+	p.Role, p.Dumpable = Runner, Yes
+	p.FDs = []string{"*"}
+	p.Env = []string{
+		"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "XDG_*", "DBUS_SESSION_BUS_ADDRESS", "BAILEY_*",
+	}
+	return p
+}
+
+// catalog reads what the same person has, and may be looked into by nobody.
+func (c Config) catalog() Posture {
+	p := c.runner()
+	p.Role, p.Dumpable, p.NoNewPrivs = Catalog, No, true
+	return p
+}
+
+// git has the id of the repository's owner, which is the caller's here, no
+// capability, and no network, in namespaces of its own.
+func (c Config) git() Posture {
+	p := nothing(Git, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
+	if !c.Root {
+		p.Groups = c.Caller.Groups
+	}
+	p.Caps.Bounding = c.AllCaps
+	p.FDs, p.Mounts = []string{"*"}, []string{"*"}
+	p.Env = []string{"*"} // of git: none of it is the caller's
 	return p
 }
 

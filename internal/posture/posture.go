@@ -9,7 +9,8 @@ const Arg = "posture"
 // Role is what a process is for.
 type Role string
 
-// The roles of a run on the host's side, and the two kinds of process inside.
+// The roles of a run on the host's side, the two kinds of process inside, and
+// the roles of a service for tasks.
 const (
 	CLI      Role = "run"
 	Watchdog Role = "watchdog"
@@ -23,6 +24,11 @@ const (
 	Stub     Role = "stub"    // a process of gVisor's whose only code is the sandbox's
 	First    Role = "first"   // process 1 inside
 	Command  Role = "command" // a command inside
+	Launcher Role = "launcher"
+	Control  Role = "control"
+	Runner   Role = "runner"  // holds the sandbox of a task or a check
+	Git      Role = "git"     // has a repository in its hands, for one operation
+	Catalog  Role = "catalog" // lists models and agents, and ends
 	Unknown  Role = "unknown"
 )
 

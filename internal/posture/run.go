@@ -12,11 +12,17 @@ import (
 // Run reads the posture of every process that a bailey run consists of on the
 // host's side: holder, the process that was started by a person, and what
 // descends from it. A process that ends meanwhile is left out.
-func (r Reader) Run(holder int) ([]Posture, error) {
+func (r Reader) Run(holder int) ([]Posture, error) { return r.tree(holder, CLI) }
+
+// Service reads the posture of every process of a service for tasks: of its
+// launcher, and of what descends from it.
+func (r Reader) Service(launcher int) ([]Posture, error) { return r.tree(launcher, Launcher) }
+
+func (r Reader) tree(holder int, first Role) ([]Posture, error) {
 	var list []Posture
 	todo := []int{holder}
 	seen := map[int]bool{}
-	roles := map[int]Role{holder: CLI}
+	roles := map[int]Role{holder: first}
 	for len(todo) > 0 && len(seen) < maxProcesses {
 		pid := todo[0]
 		todo = todo[1:]
@@ -49,10 +55,14 @@ const maxProcesses = 10000
 func (r Reader) role(pid int, parent Role) Role {
 	b, _ := os.ReadFile(r.path(pid, "cmdline"))
 	name, _, _ := strings.Cut(string(b), "\x00")
+	held := map[string]Role{"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-helper": Helper}
 	known := map[Role]map[string]Role{ //nolint:exhaustive // the others start nobody
-		CLI:    {"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-helper": Helper},
-		Helper: {"runsc": Runsc, "runsc-wait": Runsc},
-		Runsc:  {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
+		Launcher: {"bailey-control": Control, "bailey-runner": Runner, "bailey-git": Git, "bailey-catalog": Catalog, "bailey-watchdog": Watchdog},
+		CLI:      held,
+		Runner:   held,
+		Git:      {"git": Git},
+		Helper:   {"runsc": Runsc, "runsc-wait": Runsc},
+		Runsc:    {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}
 	if role, ok := known[parent][path.Base(name)]; ok {
 		return role

@@ -244,6 +244,13 @@ func TestEngine_Places(t *testing.T) {
 // TestEngine_FollowsNoLink: somebody has put one in the place of a task's
 // folder, or of its ledger.
 func TestEngine_FollowsNoLink(t *testing.T) {
+	aside := t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(aside, "engine")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := newEngine(aside); err == nil {
+		t.Error("the folder of tasks was a link")
+	}
 	e, _ := mustEngine(t, t.TempDir())
 	elsewhere := t.TempDir()
 	if err := os.Symlink(elsewhere, e.store.pathOf("a", "")); err != nil {

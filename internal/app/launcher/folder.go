@@ -46,31 +46,42 @@ func private(path string, uid int) error {
 		return err
 	}
 	if info.UID != uid || info.Mode.Perm()&0o077 != 0 {
-		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("the folder %s is not private to user %d", path, uid), fmt.Sprintf("make it so: chmod 700 %s", path))
+		return notPrivate(path, uid)
 	}
 	return nil
 }
 
-// openStore makes and opens the folder of tasks below the data folder.
+func notPrivate(path string, uid int) error {
+	return bailey.NewError(bailey.Forbidden, fmt.Sprintf("the folder %s is not private to user %d", path, uid), fmt.Sprintf("make it so: chmod 700 %s", path))
+}
+
+// openStore makes and opens the folder of tasks in the data folder, which is
+// there. It is no link, and its owner's alone.
 func openStore(data, name string, uid int) (*store, error) {
-	path := filepath.Join(data, name)
-	if err := private(path, uid); err != nil {
-		return nil, err
-	}
-	place, err := beneath.Follow(nil, path)
+	above, err := beneath.Follow(nil, data)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = place.Close() }() // O_PATH: nothing to lose
-	real, err := beneath.Where(place)
-	if err != nil {
+	defer func() { _ = above.Close() }() // O_PATH: nothing to lose
+	if err := beneath.MkdirPrivate(above, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	dir, err := beneath.Dir(real)
+	dir, err := beneath.Sub(above, name)
 	if err != nil {
-		return nil, err
+		return nil, bailey.WrapError(bailey.Forbidden, "open the folder of tasks", err, "it has to be a folder, and no link to one: "+filepath.Join(data, name))
 	}
-	return &store{dir: dir, path: real}, nil
+	info, err := beneath.Lstat(dir, "")
+	if err == nil && (info.UID != uid || info.Mode.Perm()&0o077 != 0) {
+		err = notPrivate(filepath.Join(data, name), uid)
+	}
+	path := ""
+	if err == nil {
+		path, err = beneath.Where(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &store{dir: dir, path: path}, nil
 }
 
 // ids lists the tasks that have a folder. What is none of a task is passed over.

@@ -82,5 +82,8 @@ func confine() error {
 	if err := harden.NoCore(); err != nil {
 		return err
 	}
+	if err := os.Chdir("/"); err != nil { // or it would keep the folder that it was started in
+		return fmt.Errorf("leave the folder: %w", err)
+	}
 	return harden.KeepDescriptors()
 }
