@@ -231,7 +231,10 @@ func (w *Worker) deleteBranch(d DeleteBranch) (Deleted, error) {
 	if err := w.notCheckedOut(name); err != nil {
 		return Deleted{}, err
 	}
-	return Deleted{Deleted: true, Commit: commit}, w.repo.deleteRef(name)
+	if err := w.repo.deleteRef(name); err != nil {
+		return Deleted{}, err
+	}
+	return Deleted{Deleted: true, Commit: commit}, nil
 }
 
 // deleteRef takes a reference out of packed-refs first and then removes its
