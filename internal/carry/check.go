@@ -8,47 +8,48 @@ import (
 	"github.com/bailey-dev/bailey/internal/task"
 )
 
+// operation is what all operations have: whose it is, and where it is done.
+type operation struct {
+	id    task.ID
+	paths []string
+}
+
+// operations are those that the request is for.
+func (r Request) operations() []operation {
+	const none = task.ID("0") // for an operation without one
+	var list []operation
+	if s := r.Snapshot; s != nil {
+		list = append(list, operation{s.ID, []string{s.Path, s.Shadow, s.Clone}})
+	}
+	if c := r.Collect; c != nil {
+		list = append(list, operation{c.ID, []string{c.Shadow, c.Clone}})
+	}
+	if d := r.Deliver; d != nil {
+		list = append(list, operation{d.ID, []string{d.Path, d.Shadow}})
+	}
+	if d := r.DeleteBranch; d != nil {
+		list = append(list, operation{none, []string{d.Path}})
+	}
+	if c := r.Checkout; c != nil {
+		list = append(list, operation{none, []string{c.Path, c.Clone}})
+	}
+	if x := r.Remove; x != nil {
+		list = append(list, operation{none, []string{x.Folder}})
+	}
+	return list
+}
+
 // check refuses a request that no operation can be made of, before anything of
 // it is looked at.
 func (r Request) check() error {
-	n := 0
-	var ids []task.ID
-	paths := []string{r.Git}
-	add := func(there bool, id task.ID, more ...string) {
-		if there {
-			n++
-			ids = append(ids, id)
-			paths = append(paths, more...)
-		}
-	}
-	const none = task.ID("0") // for an operation without one
-	if s := r.Snapshot; s != nil {
-		add(true, s.ID, s.Path, s.Shadow, s.Clone)
-	}
-	if c := r.Collect; c != nil {
-		add(true, c.ID, c.Shadow, c.Clone)
-	}
-	if d := r.Deliver; d != nil {
-		add(true, d.ID, d.Path, d.Shadow)
-	}
-	if d := r.DeleteBranch; d != nil {
-		add(true, none, d.Path)
-	}
-	if c := r.Checkout; c != nil {
-		add(true, none, c.Path, c.Clone)
-	}
-	if x := r.Remove; x != nil {
-		add(true, none, x.Folder)
-	}
-	if n != 1 {
+	list := r.operations()
+	if len(list) != 1 {
 		return bailey.NewError(bailey.Invalid, "a request is for one operation", "")
 	}
-	for _, id := range ids {
-		if !id.Valid() {
-			return bailey.NewError(bailey.Invalid, "a task's id is letters a to z, digits and hyphens, at most 64", "")
-		}
+	if !list[0].id.Valid() {
+		return bailey.NewError(bailey.Invalid, "a task's id is letters a to z, digits and hyphens, at most 64", "")
 	}
-	for _, p := range paths {
+	for _, p := range append(list[0].paths, r.Git) {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "\x00\n") {
 			return bailey.NewError(bailey.Invalid, "the path "+printable(p)+" is not absolute and clean", "name an absolute path without . and ..")
 		}

@@ -37,8 +37,10 @@ func TestCollect_TakesWhatAnAgentDoes(t *testing.T) {
 		}, "M\ta.txt", "+two\n"},
 		"new":     {nil, func(b *bench) { write(b, b.clone()+"/x/y z", "new\n") }, "A\tx/y z", "+new\n"},
 		"deleted": {nil, func(b *bench) { remove(b, b.clone()+"/dir/sub") }, "D\tdir/sub/c.txt", "deleted file mode"},
-		"renamed": {nil, func(b *bench) { rename(b, b.clone()+"/dir", b.clone()+"/other") },
-			"R100\tdir/run.sh\tother/run.sh\nR100\tdir/sub/c.txt\tother/sub/c.txt", "rename from dir/run.sh"},
+		"renamed": {
+			nil, func(b *bench) { rename(b, b.clone()+"/dir", b.clone()+"/other") },
+			"R100\tdir/run.sh\tother/run.sh\nR100\tdir/sub/c.txt\tother/sub/c.txt", "rename from dir/run.sh",
+		},
 		"executable": {nil, func(b *bench) { chmod(b, b.clone()+"/dir/run.sh", 0o755) }, "M\tdir/run.sh", "old mode 100644\nnew mode 100755\n"},
 		"a file becomes a folder": {nil, func(b *bench) {
 			remove(b, b.clone()+"/a.txt")
@@ -146,11 +148,15 @@ func TestCollect_LeavesOut(t *testing.T) {
 		"link to git":        {func(b *bench) { link(b, "../.git/hooks", b.clone()+"/dir/l") }, "dir/l: a link into a git folder", ""},
 		"link of attributes": {func(b *bench) { link(b, "a.txt", b.clone()+"/.gitattributes") }, "a link in the place of a file that git reads", ""},
 		"link of modules":    {func(b *bench) { link(b, "a.txt", b.clone()+"/.GITMODULES") }, "a link in the place of a file that git reads", ""},
-		"tracked becomes a link out": {func(b *bench) { remove(b, b.clone()+"/a.txt"); link(b, "/etc/passwd", b.clone()+"/a.txt") },
-			"a.txt: a link to an absolute path (it stays as it was)", "a.txt"},
+		"tracked becomes a link out": {
+			func(b *bench) { remove(b, b.clone()+"/a.txt"); link(b, "/etc/passwd", b.clone()+"/a.txt") },
+			"a.txt: a link to an absolute path (it stays as it was)", "a.txt",
+		},
 		"pipe": {func(b *bench) { fifo(b, b.clone()+"/README.md") }, "README.md: a device, pipe or socket", ""},
-		"tracked becomes a pipe": {func(b *bench) { remove(b, b.clone()+"/a.txt"); fifo(b, b.clone()+"/a.txt") },
-			"a.txt: a device, pipe or socket", "a.txt"},
+		"tracked becomes a pipe": {
+			func(b *bench) { remove(b, b.clone()+"/a.txt"); fifo(b, b.clone()+"/a.txt") },
+			"a.txt: a device, pipe or socket", "a.txt",
+		},
 		"pipe of rules": {func(b *bench) { fifo(b, b.clone()+"/.gitignore") }, ".gitignore: a device, pipe or socket", ""},
 		"socket": {func(b *bench) {
 			if err := syscall.Mknod(b.clone()+"/s", syscall.S_IFSOCK|0o600, 0); err != nil {

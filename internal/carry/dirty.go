@@ -94,11 +94,11 @@ func (w *Worker) lookForDirty(ctx context.Context, g git, s Snapshot, commit str
 		return nil, w.lacks(err)
 	}
 	d := &dirty{files: files}
-	if head, _, err := w.repo.head(); err != nil || head != commit {
+	if head, err := w.repo.head(); err != nil || head != commit {
 		if s.IncludeDirty {
 			return nil, invalidDirty()
 		}
-		return d, nil //nolint:nilerr // a commit was named, and there may be no other
+		return d, nil
 	}
 	return d, w.walkUser(d, d, !s.IncludeDirty)
 }

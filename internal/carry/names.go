@@ -2,6 +2,7 @@ package carry
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -63,26 +64,28 @@ func badLink(at, target string) string {
 	case gitFile(path.Base(at)):
 		return "a link in the place of a file that git reads"
 	}
-	depth, down := strings.Count(at, "/"), false
-	for part := range strings.SplitSeq(strings.ReplaceAll(target, `\`, "/"), "/") {
-		switch part {
-		case "", ".":
-		case "..":
+	if strings.ContainsFunc(target, hidden) {
+		return "a link whose target has a control character"
+	}
+	return badWay(strings.Count(at, "/"), strings.ReplaceAll(target, `\`, "/"))
+}
+
+// badWay follows a link's target from a folder that lies so deep in the tree.
+func badWay(depth int, target string) string {
+	down := false
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == "" || part == ".":
+		case part == "..":
 			// Behind a name, which may itself be a link, no one can say from the
 			// text where ".." leads.
 			if depth--; depth < 0 || down {
 				return "a link that may lead out of the tree"
 			}
+		case gitdata.IsDotGit(part) || shortDotGit(part):
+			return "a link into a git folder"
 		default:
-			if gitdata.IsDotGit(part) || shortDotGit(part) {
-				return "a link into a git folder"
-			}
 			down = true
-		}
-	}
-	for _, r := range target {
-		if hidden(r) {
-			return "a link whose target has a control character"
 		}
 	}
 	return ""
@@ -121,31 +124,30 @@ func badModules(data []byte) string {
 	if err != nil || strings.ContainsRune(string(data), 0) {
 		return bad
 	}
-	for _, e := range cfg {
-		if e.Section != "submodule" {
-			continue
-		}
-		name, value := strings.ReplaceAll(e.Subsection, `\`, "/"), e.Value
-		if strings.Contains("/"+name+"/", "/../") || strings.ContainsFunc(e.Subsection+value, hidden) || strings.HasPrefix(e.Subsection, "-") {
-			return bad
-		}
-		option := strings.HasPrefix(strings.TrimSpace(value), "-")
-		switch e.Key {
-		case "path":
-			if option || badPath(value) {
-				return bad
-			}
-		case "url":
-			if option || strings.Contains(value, "::") || strings.Contains(value, "%0") {
-				return bad
-			}
-		case "update":
-			if strings.HasPrefix(strings.TrimSpace(value), "!") {
-				return bad
-			}
-		}
+	if slices.ContainsFunc(cfg, badModule) {
+		return bad
 	}
 	return ""
+}
+
+func badModule(e gitdata.Entry) bool {
+	if e.Section != "submodule" {
+		return false
+	}
+	name := "/" + strings.ReplaceAll(e.Subsection, `\`, "/") + "/"
+	value := strings.TrimSpace(e.Value)
+	if strings.Contains(name, "/../") || strings.HasPrefix(name, "/-") || strings.ContainsFunc(e.Subsection+e.Value, hidden) {
+		return true
+	}
+	switch e.Key {
+	case "path":
+		return strings.HasPrefix(value, "-") || badPath(value)
+	case "url":
+		return strings.HasPrefix(value, "-") || strings.Contains(value, "::") || strings.Contains(value, "%0")
+	case "update":
+		return strings.HasPrefix(value, "!")
+	}
+	return false
 }
 
 func badPath(value string) bool {

@@ -45,25 +45,39 @@ func oddities(data []byte) []string {
 	for len(data) > 0 {
 		r, n := utf8.DecodeRune(data)
 		if r == utf8.RuneError && n == 1 {
-			r = rune(data[0]) // a byte that is a C1 control by itself
-			if r < 0x80 || r >= 0xa0 {
-				r = ' '
-			}
+			r = byteAlone(data[0])
 		}
 		data = data[n:]
-		switch {
-		case reorders(r) && r != 0x200e && r != 0x200f && r != 0x061c:
-			add(oddDirection)
-		case isTag(r) || r >= 0xe0100 && r <= 0xe01ef || r == 0x2060 || r >= 0x2061 && r <= 0x2064:
-			add(oddTag)
-		case r == 0x1b || r >= 0x80 && r < 0xa0 && r != 0x85 || r == '\b' || r == 0x7f:
-			add(oddEscape)
+		if what := oddRune(r); what != "" {
+			add(what)
 		}
 		if word.mixed(r) {
 			add(oddScript)
 		}
 	}
 	return list
+}
+
+// byteAlone is what a byte that is not UTF-8 is to a terminal: perhaps a C1
+// control.
+func byteAlone(c byte) rune {
+	if c >= 0x80 && c < 0xa0 {
+		return rune(c)
+	}
+	return ' '
+}
+
+func oddRune(r rune) string {
+	const mark, joiner, next = 0x061c, 0x200d, 0x85 // of languages, of pictures, and a line's end
+	switch {
+	case reorders(r) && r != mark && (r <= joiner || r > 0x200f):
+		return oddDirection
+	case isTag(r) || r >= 0xe0100 && r <= 0xe01ef || r >= 0x2060 && r <= 0x2064:
+		return oddTag
+	case r == 0x1b || r >= 0x80 && r < 0xa0 && r != next || r == '\b' || r == 0x7f:
+		return oddEscape
+	}
+	return ""
 }
 
 // plainText is a quick look at text without anything that could be odd.

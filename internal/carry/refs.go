@@ -22,26 +22,26 @@ const (
 // errNoRef means that there is no reference of a name.
 var errNoRef = errors.New("no such reference")
 
-// head returns the commit of HEAD, and the branch that it is on, if it is.
-func (r *repository) head() (id, branch string, err error) {
+// head returns the commit of HEAD.
+func (r *repository) head() (string, error) {
 	text, _, err := beneath.ReadFile(r.gitDirFile, "HEAD", maxRefBytes)
 	if err != nil {
-		return "", "", refuse(r.root, "its HEAD cannot be read, or is a link")
+		return "", refuse(r.root, "its HEAD cannot be read, or is a link")
 	}
 	line := strings.TrimRight(string(text), "\n ")
 	name, symbolic := strings.CutPrefix(line, "ref:")
 	if !symbolic {
 		if !isID(line, r.hash) {
-			return "", "", refuse(r.root, "its HEAD is broken")
+			return "", refuse(r.root, "its HEAD is broken")
 		}
-		return line, "", nil
+		return line, nil
 	}
 	name = strings.TrimSpace(name)
-	id, err = r.ref(name)
+	id, err := r.ref(name)
 	if errors.Is(err, errNoRef) {
-		return "", "", bailey.NewError(bailey.NotFound, "the repository "+r.root+" has no commit yet on "+printable(name), "commit something, or name a ref")
+		return "", bailey.NewError(bailey.NotFound, "the repository "+r.root+" has no commit yet on "+printable(name), "commit something, or name a ref")
 	}
-	return id, name, err
+	return id, err
 }
 
 // ref returns the object id of a full reference name.
@@ -132,8 +132,7 @@ func noCommit(words string) error {
 func (r *repository) name(base string) (string, error) {
 	switch {
 	case base == "" || base == "HEAD" || base == "@":
-		id, _, err := r.head()
-		return id, err
+		return r.head()
 	case isID(base, r.hash):
 		return base, nil
 	}

@@ -29,10 +29,33 @@ func TestBadLink(t *testing.T) {
 		at, target string
 		bad        bool
 	}{
-		{"l", "a", false}, {"l", "./a/b", false}, {"d/l", "../a", false}, {"d/e/l", "../../a", false}, {"d/l", "..", false}, {"l", ".", false},
-		{"l", "", true}, {"l", "/etc", true}, {"l", "..", true}, {"d/l", "../../a", true}, {"d/l", "./../../a", true}, {"l", "a/../b", true}, {"l", "a/../../b", true},
-		{"l", `..\x`, true}, {"l", `\x`, true}, {"l", "C:x", true}, {"l", ".git/config", true}, {"l", "a/.GIT/config", true}, {"l", "git~1", true}, {"d/l", "../.git", true},
-		{".gitattributes", "a", true}, {"d/.gitmodules", "a", true}, {".GITIGNORE", "a", true}, {"gitmod~1", "a", true}, {".mailmap", "a", true}, {"l", "a\x1bb", true}, {"l", "a\nb", true},
+		{"l", "a", false},
+		{"l", "./a/b", false},
+		{"d/l", "../a", false},
+		{"d/e/l", "../../a", false},
+		{"d/l", "..", false},
+		{"l", ".", false},
+		{"l", "", true},
+		{"l", "/etc", true},
+		{"l", "..", true},
+		{"d/l", "../../a", true},
+		{"d/l", "./../../a", true},
+		{"l", "a/../b", true},
+		{"l", "a/../../b", true},
+		{"l", `..\x`, true},
+		{"l", `\x`, true},
+		{"l", "C:x", true},
+		{"l", ".git/config", true},
+		{"l", "a/.GIT/config", true},
+		{"l", "git~1", true},
+		{"d/l", "../.git", true},
+		{".gitattributes", "a", true},
+		{"d/.gitmodules", "a", true},
+		{".GITIGNORE", "a", true},
+		{"gitmod~1", "a", true},
+		{".mailmap", "a", true},
+		{"l", "a\x1bb", true},
+		{"l", "a\nb", true},
 	} {
 		if got := badLink(c.at, c.target); (got != "") != c.bad {
 			t.Errorf("%s -> %q: %q", c.at, c.target, got)

@@ -142,8 +142,8 @@ func readRecord(s Snapshot) (*launcher.Snapshot, error) {
 		return nil, nil //nolint:nilerr,nilnil // it is not whole, and is made again
 	}
 	var r record
-	if json.Unmarshal(data, &r) != nil {
-		return nil, nil //nolint:nilnil // it is not whole, and is made again
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, nil //nolint:nilerr,nilnil // it is not whole, and is made again
 	}
 	was, now := r.Request, s
 	if was.ID != now.ID || was.Path != now.Path || was.Ref != now.Ref || was.IncludeDirty != now.IncludeDirty {

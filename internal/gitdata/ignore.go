@@ -184,109 +184,123 @@ func notSlash() *[256]bool {
 	return &set
 }
 
+// setParser reads what stands between "[" and "]".
+type setParser struct {
+	text string
+	pos  int
+	set  [256]bool
+	prev int // the byte before, from which a range may begin; 0 for none
+}
+
 // parseSet reads "[...]" and returns its length.
 func parseSet(text string) (*[256]bool, int, bool) {
-	var set [256]bool
-	i, negated := 1, false
-	if i < len(text) && (text[i] == '!' || text[i] == '^') {
-		negated = true
-		i++
+	p := setParser{text: text, pos: 1}
+	negated := p.at("!") || p.at("^")
+	if negated {
+		p.pos++
 	}
-	for first, prev := true, 0; ; first = false {
-		if i >= len(text) {
+	for first := true; ; first = false {
+		if p.pos >= len(p.text) {
 			return nil, 0, false
 		}
-		c := text[i]
-		switch {
-		case c == ']' && !first:
-			for b := range set {
-				set[b] = set[b] != negated && b != '/'
-			}
-			return &set, i + 1, true
-		case c == '-' && prev != 0 && i+1 < len(text) && text[i+1] != ']':
-			n, ok := setRange(&set, prev, text[i+1:])
-			if !ok {
-				return nil, 0, false
-			}
-			i += 1 + n
-			prev = 0
-		case c == '[' && i+1 < len(text) && text[i+1] == ':':
-			n, ok := setClass(&set, text[i:])
-			if !ok {
-				return nil, 0, false
-			}
-			i += n
-			prev = 0
-			if n == 1 {
-				prev = '['
-			}
-		default:
-			if c == '\\' {
-				if i++; i >= len(text) {
-					return nil, 0, false
-				}
-				c = text[i]
-			}
-			set[c] = true
-			prev = int(c)
-			i++
+		if p.at("]") && !first {
+			break
+		}
+		if !p.item() {
+			return nil, 0, false
 		}
 	}
+	for b := range p.set {
+		p.set[b] = p.set[b] != negated && b != '/'
+	}
+	return &p.set, p.pos + 1, true
 }
 
-// setRange adds the bytes from low to the one that text begins with.
-func setRange(set *[256]bool, low int, text string) (int, bool) {
-	n, high := 1, text[0]
-	if high == '\\' {
-		if len(text) < 2 {
-			return 0, false
-		}
-		n, high = 2, text[1]
+func (p *setParser) at(word string) bool { return strings.HasPrefix(p.text[p.pos:], word) }
+
+// item reads a byte, a range or a class.
+func (p *setParser) item() bool {
+	switch {
+	case p.at("-") && p.prev != 0 && p.pos+1 < len(p.text) && p.text[p.pos+1] != ']':
+		p.pos++
+		return p.rangeTo()
+	case p.at("[:"):
+		return p.class()
 	}
-	for b := low; b <= int(high); b++ {
-		set[b] = true
-	}
-	return n, true
+	c, ok := p.byte()
+	p.set[c] = true
+	p.prev = int(c)
+	return ok
 }
 
-// setClass adds a class such as [:alpha:]. Without its end, "[" is itself.
-func setClass(set *[256]bool, text string) (int, bool) {
-	end := strings.IndexByte(text[2:], ']')
-	if end < 0 {
+// byte reads one, perhaps behind a backslash.
+func (p *setParser) byte() (byte, bool) {
+	c := p.text[p.pos]
+	p.pos++
+	if c != '\\' {
+		return c, true
+	}
+	if p.pos >= len(p.text) {
 		return 0, false
 	}
-	name, closed := strings.CutSuffix(text[2:2+end], ":")
+	c = p.text[p.pos]
+	p.pos++
+	return c, true
+}
+
+// rangeTo adds the bytes from the one before to the next.
+func (p *setParser) rangeTo() bool {
+	high, ok := p.byte()
+	for b := p.prev; b <= int(high); b++ {
+		p.set[b] = true
+	}
+	p.prev = 0
+	return ok
+}
+
+// class adds a class such as [:alpha:]. Without its end, "[" is itself.
+func (p *setParser) class() bool {
+	rest := p.text[p.pos+2:]
+	end := strings.IndexByte(rest, ']')
+	if end < 0 {
+		return false
+	}
+	name, closed := strings.CutSuffix(rest[:end], ":")
 	if !closed {
-		set['['] = true
-		return 1, true
+		p.set['['] = true
+		p.prev = '['
+		p.pos++
+		return true
 	}
 	in := classes()[name]
 	if in == nil {
-		return 0, false
+		return false
 	}
-	for b := range 128 {
-		if in(byte(b)) {
-			set[b] = true
-		}
+	const ascii = 128
+	for b := range ascii {
+		p.set[b] = p.set[b] || in(byte(b))
 	}
-	return 2 + end + 1, true
+	p.pos += 2 + end + 1
+	p.prev = 0
+	return true
 }
 
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isAlnum(c byte) bool { return isLower(c) || isUpper(c) || isDigit(c) }
+func isGraph(c byte) bool { return c > ' ' && c < 0x7f }
+
 func classes() map[string]func(byte) bool {
-	lower := func(c byte) bool { return c >= 'a' && c <= 'z' }
-	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
-	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	alnum := func(c byte) bool { return lower(c) || upper(c) || digit(c) }
-	graph := func(c byte) bool { return c > ' ' && c < 0x7f }
 	return map[string]func(byte) bool{
-		"alnum": alnum, "digit": digit, "graph": graph, "lower": lower, "upper": upper,
-		"alpha":  func(c byte) bool { return lower(c) || upper(c) },
+		"alnum": isAlnum, "digit": isDigit, "graph": isGraph, "lower": isLower, "upper": isUpper,
+		"alpha":  func(c byte) bool { return isLower(c) || isUpper(c) },
 		"blank":  func(c byte) bool { return c == ' ' || c == '\t' },
 		"cntrl":  func(c byte) bool { return c < ' ' || c == 0x7f },
 		"print":  func(c byte) bool { return c >= ' ' && c < 0x7f },
-		"punct":  func(c byte) bool { return graph(c) && !alnum(c) },
+		"punct":  func(c byte) bool { return isGraph(c) && !isAlnum(c) },
 		"space":  func(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' },
-		"xdigit": func(c byte) bool { return digit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' },
+		"xdigit": func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' },
 	}
 }
 
