@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/bailey-dev/bailey"
+	root "github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/taskapi"
 )
@@ -43,7 +44,7 @@ func serveStandIn(runtime string) (stop func(), err error) {
 
 func (s *standIn) Delegate(_ context.Context, r task.Request) (task.Task, error) {
 	if r.Model == "none" {
-		return task.Task{}, bailey.NewError(bailey.NotFound, `there is no model "none"`, "known: small")
+		return task.Task{}, root.NewError(root.NotFound, `there is no model "none"`, "known: small")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,18 +70,29 @@ func (s *standIn) Delegate(_ context.Context, r task.Request) (task.Task, error)
 	case "live":
 		t.State, t.Status, t.Result, t.Ended = task.Running, "", nil, time.Time{}
 	}
-	if b, err := os.ReadFile(filepath.Join(r.RepoPath, ".git/refs/heads/agent/work")); err == nil {
-		commit := strings.TrimSpace(string(b))
-		if err := os.WriteFile(filepath.Join(r.RepoPath, ".git/refs/heads", id.Branch()), []byte(commit+"\n"), 0o644); err != nil {
-			return task.Task{}, err
-		}
+	if commit, err := s.work(r.RepoPath, id); err == nil && t.Result != nil {
 		t.Branch, t.Result.Branch, t.Result.Commit = id.Branch(), id.Branch(), commit
 	}
-	if r.Checks != "" {
+	if r.Checks != "" && t.Result != nil {
 		t.Result.Checks = check(id, r.Checks)
 	}
 	s.tasks[id], s.order = t, append(s.order, id)
 	return *t, nil
+}
+
+// work makes a commit of its own of the tree of "work".
+func (s *standIn) work(repo string, id task.ID) (string, error) {
+	cmd := exec.Command("git", "commit-tree", "refs/tags/work^{tree}", "-p", "main", "-m", string(id))
+	cmd.Dir = repo
+	b, err := cmd.Output()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(repo, ".git/refs/heads/agent")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), os.WriteFile(filepath.Join(dir, string(id)), b, 0o644)
 }
 
 func check(id task.ID, command string) *task.CheckResult {
@@ -97,7 +109,7 @@ func (s *standIn) find(id task.ID) (*task.Task, error) {
 	if t := s.tasks[id]; t != nil {
 		return t, nil
 	}
-	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no task %q", id), "bailey task ls lists them")
+	return nil, root.NewError(root.NotFound, fmt.Sprintf("there is no task %q", id), "bailey task ls lists them")
 }
 
 func (s *standIn) Follow(ctx context.Context, id task.ID, progress func(task.Progress)) (task.Task, error) {
