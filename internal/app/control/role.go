@@ -159,9 +159,9 @@ func (d *doors) serve(ctx context.Context, work *sync.WaitGroup, failed chan<- e
 			failed <- err
 		}
 	})
-	if d.mcp != nil && d.mcp.serve != nil {
+	if d.mcp != nil {
 		work.Go(func() {
-			if err := d.mcp.serve(ctx, d.mcp.listener); err != nil {
+			if err := d.mcp.serve(ctx); err != nil {
 				failed <- err
 			}
 		})
@@ -171,6 +171,6 @@ func (d *doors) serve(ctx context.Context, work *sync.WaitGroup, failed chan<- e
 func (d *doors) close() {
 	_ = d.server.Close() // who is connected is told by the end of the connection
 	if d.mcp != nil {
-		_ = d.mcp.listener.Close()
+		_ = d.mcp.listener.Close() // its server ends with the context
 	}
 }

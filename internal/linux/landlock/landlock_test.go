@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("CONFINED_DIR"); dir != "" {
 		os.Exit(confined(dir, os.Getenv("CONFINED_HOST")))
 	}
+	if dir := os.Getenv("FOLDER_DIR"); dir != "" {
+		os.Exit(inFolder(dir, os.Getenv("CONFINED_HOST")))
+	}
 	os.Exit(m.Run())
 }
 
@@ -110,6 +113,82 @@ func TestConfine(t *testing.T) {
 		for _, want := range c.want {
 			if !slices.Contains(lines, want) {
 				t.Errorf("%s: no %q in:\n%s", c.name, want, out)
+			}
+		}
+	}
+}
+
+// inFolder is the process that has one folder.
+func inFolder(dir, host string) int {
+	if os.Getenv("CONFINED_NOT") == "" {
+		if err := harden.Process(); err != nil {
+			fmt.Println("harden:", err)
+			return 1
+		}
+		if err := landlock.ConfineToFolder(dir + "/folder"); err != nil {
+			fmt.Println("confine:", err)
+			return 1
+		}
+	}
+	report := func(what string, err error) { fmt.Println(what, err == nil, errors.Is(err, fs.ErrPermission)) }
+	root, err := os.OpenRoot(dir + "/folder")
+	report("open", err)
+	if err == nil {
+		report("write", root.WriteFile("new", []byte("x"), 0o600))
+		report("rename", root.Rename("new", "newer"))
+		_, err = root.ReadFile("newer")
+		report("read", err)
+		report("remove", root.Remove("newer"))
+		report("link", root.Symlink("/etc/passwd", "link"))
+	}
+	_, err = os.ReadFile(dir + "/secret")
+	report("read outside", err)
+	report("write outside", os.WriteFile(dir+"/other", nil, 0o600))
+	_, err = os.ReadDir("/")
+	report("list outside", err)
+	report("exec", exec.Command("/bin/true").Run())
+	c, err := net.Dial("tcp4", host)
+	report("connect", err)
+	if err == nil {
+		_ = c.Close()
+	}
+	report("signal", unix.Kill(os.Getppid(), 0))
+	return 0
+}
+
+func TestPRV04_ConfineToFolder(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	within := []string{"open", "write", "rename", "read", "remove"}
+	outside := []string{"link", "read outside", "write outside", "list outside", "exec", "connect", "signal"}
+	for _, twin := range []string{"", "CONFINED_NOT=1"} {
+		dir := t.TempDir()
+		if err := errors.Join(os.Mkdir(dir+"/folder", 0o700), os.WriteFile(dir+"/secret", nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+		cmd.Env = append(os.Environ(), "FOLDER_DIR="+dir, "CONFINED_HOST="+ln.Addr().String(), twin)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", twin, err, out)
+		}
+		lines := strings.Split(string(out), "\n")
+		for _, w := range within {
+			if !slices.Contains(lines, w+" true false") {
+				t.Errorf("%s: no %s in:\n%s", twin, w, out)
+			}
+		}
+		for _, w := range outside {
+			want := w + " false true"
+			if twin != "" {
+				want = w + " true false"
+			}
+			if !slices.Contains(lines, want) {
+				t.Errorf("%s: no %q in:\n%s", twin, want, out)
 			}
 		}
 	}
