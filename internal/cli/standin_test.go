@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,10 +20,9 @@ import (
 // standIn is a service of tasks whose agents are done at once. What they say is
 // hostile, and comes unchanged, as if control had been taken over.
 type standIn struct {
-	mu      sync.Mutex
-	tasks   map[task.ID]*task.Task
-	order   []task.ID
-	cleaned []string
+	mu    sync.Mutex
+	tasks map[task.ID]*task.Task
+	order []task.ID
 }
 
 const hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp \u009b31m"
@@ -118,9 +118,14 @@ func (s *standIn) Follow(ctx context.Context, id task.ID, progress func(task.Pro
 		return task.Task{}, err
 	}
 	for _, p := range []task.Progress{
-		{Kind: "queue", State: task.Queued, Place: 2, Message: "place 2 of 3"}, {Kind: "state", State: task.Running}, {Kind: "usage", Usage: &t.Usage, CostUSD: t.CostUSD},
-		{Kind: "turn", Turn: 1}, {Kind: "plan", Plan: []task.Step{{Text: "look " + hostile, State: "done"}, {Text: "mend", State: "active"}}},
-		{Kind: "tool", Tool: "Bash" + hostile, Message: "make " + hostile}, {Kind: "text", Message: "hm " + hostile}, {Kind: "warning", Message: hostile},
+		{Kind: "queue", State: task.Queued, Place: 2, Message: "place 2 of 3"},
+		{Kind: "state", State: task.Running},
+		{Kind: "usage", Usage: &t.Usage, CostUSD: t.CostUSD},
+		{Kind: "turn", Turn: 1},
+		{Kind: "plan", Plan: []task.Step{{Text: "look " + hostile, State: "done"}, {Text: "mend", State: "active"}}},
+		{Kind: "tool", Tool: "Bash" + hostile, Message: "make " + hostile},
+		{Kind: "text", Message: "hm " + hostile},
+		{Kind: "warning", Message: hostile},
 	} {
 		p.Task, p.Time = id, t.Created
 		progress(p)
@@ -145,8 +150,8 @@ func (s *standIn) List(context.Context) ([]task.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []task.Task
-	for i := len(s.order) - 1; i >= 0; i-- {
-		if t := s.tasks[s.order[i]]; t != nil {
+	for _, id := range slices.Backward(s.order) {
+		if t := s.tasks[id]; t != nil {
 			listed := *t
 			listed.Result, listed.Request = nil, nil
 			out = append(out, listed)

@@ -32,8 +32,8 @@ type taskCommand struct {
 	Clean   taskCleanCommand   `cmd:"" help:"Remove tasks that ended long ago."`
 }
 
-// Exit code of a command whose task did not succeed.
-const exitNoSuccess = exitError(1)
+// errNoSuccess is the exit code of a command whose task did not succeed.
+const errNoSuccess = exitError(1)
 
 // serviceIdle is how long a service that a command started stays without
 // client and task.

@@ -158,7 +158,7 @@ func (f *followed) note(p task.Progress) {
 // line is one thing that happened, as a line for a person; "" for what says
 // nothing new by itself.
 func (s *watcher) line(f *followed, p task.Progress) string {
-	what := ""
+	var what string
 	switch p.Kind {
 	case "state":
 		what = strings.TrimSpace(string(p.State) + "  " + p.Message)

@@ -92,7 +92,7 @@ func (c *taskRunCommand) Run(a *app) error {
 		return err
 	}
 	if slices.ContainsFunc(tasks, func(t task.Task) bool { return t.Status != task.Success }) {
-		return exitNoSuccess
+		return errNoSuccess
 	}
 	return nil
 }

@@ -359,7 +359,7 @@ func (c *taskChecksCommand) Run(a *app) error {
 		err = a.printCheck(got)
 	}
 	if err == nil && !got.Passed {
-		return exitNoSuccess
+		return errNoSuccess
 	}
 	return err
 }
@@ -408,11 +408,11 @@ func (c *taskCompareCommand) Run(a *app) error {
 		return err
 	}
 	var tasks []task.Task
-	for i := len(list) - 1; i >= 0; i-- { // the oldest first
-		if !slices.Contains(c.Tasks, string(list[i].ID)) && (list[i].Group == "" || !slices.Contains(c.Tasks, list[i].Group)) {
+	for _, t := range slices.Backward(list) { // the oldest first
+		if !slices.Contains(c.Tasks, string(t.ID)) && (t.Group == "" || !slices.Contains(c.Tasks, t.Group)) {
 			continue
 		}
-		t, err := client.Get(a.ctx, list[i].ID)
+		t, err := client.Get(a.ctx, t.ID)
 		if err != nil {
 			return err
 		}

@@ -67,25 +67,17 @@ func (f Fence) WrapPiece(what, text string, limit int) (fenced string, used int)
 func Neutral(text string, limit int) (out string, used int) {
 	var b strings.Builder
 	for used < len(text) {
-		end := len(text)
-		if i := strings.IndexByte(text[used:], '<'); i > 0 {
-			end = used + i
-		} else if i == 0 {
-			tag := tagBegins.FindString(text[used:min(len(text), used+mostTag)])
-			if tag != "" {
-				if limit >= 0 && b.Len()+len(tag)+1 > limit {
-					return b.String(), used
-				}
-				b.WriteString("<\\" + tag[1:])
-				used += len(tag)
-				continue
+		if tag := tagBegins.FindString(text[used:min(len(text), used+mostTag)]); tag != "" {
+			if limit >= 0 && b.Len()+len(tag)+1 > limit {
+				break
 			}
-			end = used + 1
-			if j := strings.IndexByte(text[used+1:], '<'); j >= 0 {
-				end = used + 1 + j
-			} else {
-				end = len(text)
-			}
+			b.WriteString("<\\" + tag[1:])
+			used += len(tag)
+			continue
+		}
+		end := len(text) // or where the next tag may begin
+		if i := strings.IndexByte(text[used+1:], '<'); i >= 0 {
+			end = used + 1 + i
 		}
 		n, whole := neutralRunes(&b, text[used:end], limit)
 		used += n

@@ -205,14 +205,13 @@ func closeAll(files ...*os.File) {
 
 // watcher takes what an agent prints: into the log, and into what is told.
 type watcher struct {
-	s      *Service
-	e      *entry
-	log    *partFile
-	agent  Transcript
-	meter  *meter
-	last   lastBytes // of the agent's stderr
-	turns  int       // most
-	forced bool
+	s     *Service
+	e     *entry
+	log   *partFile
+	agent Transcript
+	meter *meter
+	last  lastBytes // of the agent's stderr
+	turns int       // most
 }
 
 func (s *Service) newWatcher(e *entry) (*watcher, error) {

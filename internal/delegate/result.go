@@ -58,7 +58,10 @@ func (s *Service) Result(_ context.Context, id task.ID, p task.Part, offset int6
 	if err != nil {
 		return task.Piece{}, err
 	}
-	kept, what := part(""), ""
+	var (
+		kept part
+		what string
+	)
 	switch p {
 	case task.PartReport:
 		kept, what = partReport, "report of the agent"

@@ -230,7 +230,7 @@ func (s *Service) begins(e *entry, known *launcher.Status) {
 	s.active++
 	s.cfg.Active(s.active)
 	ctx := s.run
-	s.lives.Go(func() {
+	s.lives.Go(func() { //nolint:contextcheck // a task outlives who asked for it
 		defer func() {
 			s.queue.leave(e.ticket)
 			s.idle()

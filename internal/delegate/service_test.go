@@ -102,7 +102,7 @@ func TestRES01_TaskGoesFromRequestToResult(t *testing.T) {
 		if _, err := d.Follow(t.Context(), asked.ID, func(p task.Progress) { again = append(again, p.Kind) }); err != nil || len(again) != len(kinds) {
 			t.Errorf("told afterwards: %q, %v", again, err)
 		}
-		if p, err := d.Service.Result(t.Context(), asked.ID, task.PartDiff, 2); err != nil || !strings.Contains(p.Text, "\new\n") || p.Total != 5 || p.Next != 0 {
+		if p, err := d.Result(t.Context(), asked.ID, task.PartDiff, 2); err != nil || !strings.Contains(p.Text, "\new\n") || p.Total != 5 || p.Next != 0 {
 			t.Errorf("a piece: %+v, %v", p, err)
 		}
 	})
@@ -664,7 +664,7 @@ func TestRES04_WhatIsCollectedIsAStrangersWord(t *testing.T) {
 		}
 		var whole strings.Builder
 		for at := int64(0); ; {
-			p, err := d.Service.Result(t.Context(), got.ID, task.PartDiff, at)
+			p, err := d.Result(t.Context(), got.ID, task.PartDiff, at)
 			if err != nil {
 				t.Fatal(err)
 			}

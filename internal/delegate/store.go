@@ -197,9 +197,6 @@ func (p *partFile) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// cut reports whether more was given than is kept.
-func (p *partFile) cut() bool { return p.size > p.limit }
-
 func (p *partFile) close() error { return errors.Join(p.f.Sync(), p.f.Close()) }
 
 // put writes a part whole.

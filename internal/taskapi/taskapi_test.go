@@ -51,12 +51,15 @@ func (e *echo) Follow(_ context.Context, id task.ID, progress func(task.Progress
 func (e *echo) Get(_ context.Context, id task.ID) (task.Task, error) {
 	return task.Task{ID: id}, e.note("get " + string(id))
 }
+
 func (e *echo) List(context.Context) ([]task.Task, error) {
 	return []task.Task{{ID: "a"}}, e.note("list")
 }
+
 func (e *echo) Result(_ context.Context, id task.ID, p task.Part, offset int64) (task.Piece, error) {
 	return task.Piece{ID: id, Part: p, Offset: offset}, e.note("result " + string(p))
 }
+
 func (e *echo) Cancel(_ context.Context, id task.ID) (task.Task, error) {
 	return task.Task{ID: id}, e.note("cancel " + string(id))
 }
@@ -71,7 +74,9 @@ func (e *echo) Check(ctx context.Context, r task.CheckRequest, progress func(tas
 	progress(task.Progress{Kind: "text"})
 	return task.CheckResult{Branch: r.Branch}, e.note("check " + r.Command)
 }
+
 func (e *echo) Models(context.Context) ([]task.Model, error) { return []task.Model{}, e.note("models") }
+
 func (e *echo) Cleanup(_ context.Context, repo, branch string) (task.Cleaned, error) {
 	return task.Cleaned{Branch: branch}, e.note("cleanup " + repo)
 }

@@ -51,11 +51,24 @@ type setting struct{ key, value string }
 // off is what is switched off, for every repository.
 func off() []setting {
 	return []setting{
-		{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.pager", "cat"}, {"core.editor", "false"},
-		{"core.sshCommand", "false"}, {"core.askPass", "false"}, {"core.attributesFile", "/dev/null"}, {"core.alternateRefsCommand", "false"},
-		{"credential.helper", ""}, {"protocol.allow", "never"}, {"diff.external", ""}, {"submodule.recurse", "false"},
-		{"gc.auto", "0"}, {"maintenance.auto", "false"}, {"commit.gpgSign", "false"}, {"log.showSignature", "false"},
-		{"merge.renormalize", "false"}, {"interactive.diffFilter", "cat"},
+		{"core.hooksPath", "/dev/null"},
+		{"core.fsmonitor", "false"},
+		{"core.pager", "cat"},
+		{"core.editor", "false"},
+		{"core.sshCommand", "false"},
+		{"core.askPass", "false"},
+		{"core.attributesFile", "/dev/null"},
+		{"core.alternateRefsCommand", "false"},
+		{"credential.helper", ""},
+		{"protocol.allow", "never"},
+		{"diff.external", ""},
+		{"submodule.recurse", "false"},
+		{"gc.auto", "0"},
+		{"maintenance.auto", "false"},
+		{"commit.gpgSign", "false"},
+		{"log.showSignature", "false"},
+		{"merge.renormalize", "false"},
+		{"interactive.diffFilter", "cat"},
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *repo) write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a test's program
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -120,7 +120,7 @@ func TestMerge_Refuses(t *testing.T) {
 		"staged":     {func(r *repo, _ *merge.Work) { r.write("c", "c"); r.git("add", "c") }, bailey.Conflict, "not committed: c"},
 		"detached":   {func(r *repo, _ *merge.Work) { r.git("switch", "-q", "--detach") }, bailey.Conflict, "no branch"},
 		"gone":       {func(_ *repo, w *merge.Work) { w.Branch = "agent/y" }, bailey.NotFound, "no branch agent/y"},
-		"moved":      {func(r *repo, w *merge.Work) { r.git("branch", "-f", "agent/x", "main") }, bailey.Conflict, "not what was delivered"},
+		"moved":      {func(r *repo, _ *merge.Work) { r.git("branch", "-f", "agent/x", "main") }, bailey.Conflict, "not what was delivered"},
 		"conflict":   {func(r *repo, _ *merge.Work) { r.write("a.txt", "three\n"); r.git("commit", "-qam", "x") }, bailey.Conflict, "a.txt"},
 		"in the way": {func(r *repo, _ *merge.Work) { r.write("b.txt", "mine") }, bailey.Conflict, "work tree"},
 	} {
