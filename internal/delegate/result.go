@@ -52,6 +52,19 @@ func (s *Service) resultOf(r *record) (*task.Result, error) {
 	return out, nil
 }
 
+// unread is the result of a task whose record cannot be read; nil for others.
+func (e *entry) unread() *task.Result {
+	if e.broken == nil {
+		return nil
+	}
+	f := NewFence()
+	return &task.Result{
+		ID: e.id, Status: task.HarnessError, ExitCode: bailey.ExitBailey, Truncated: []string{}, UntrustedNotice: f.Notice(),
+		Report: f.Wrap("report of the agent", ""), Diff: f.Wrap("diff", ""), DiffStat: f.Wrap("diffstat", ""),
+		Warnings: []string{"the record of this task cannot be read: " + line(e.broken.Error(), mostSaidBytes) + "; its branch, if it has one, is " + e.id.Branch()},
+	}
+}
+
 // Result hands out a part of a result from an offset.
 func (s *Service) Result(_ context.Context, id task.ID, p task.Part, offset int64) (task.Piece, error) {
 	e, err := s.find(id)

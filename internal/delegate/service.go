@@ -395,13 +395,8 @@ func (s *Service) Get(_ context.Context, id task.ID) (task.Task, error) {
 
 func (s *Service) whole(e *entry) (task.Task, error) {
 	t := s.shown(e)
-	if e.broken != nil {
-		f := NewFence()
-		t.Result = &task.Result{
-			ID: e.id, Status: task.HarnessError, ExitCode: bailey.ExitBailey, Truncated: []string{}, UntrustedNotice: f.Notice(),
-			Report: f.Wrap("report of the agent", ""), Diff: f.Wrap("diff", ""), DiffStat: f.Wrap("diffstat", ""),
-			Warnings: []string{"the record of this task cannot be read: " + line(e.broken.Error(), mostSaidBytes) + "; its branch, if it has one, is " + e.id.Branch()},
-		}
+	if r := e.unread(); r != nil {
+		t.Result = r
 		return t, nil
 	}
 	t.Request = e.request()
