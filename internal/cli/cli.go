@@ -35,6 +35,7 @@ type commands struct {
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
+	Env     envCommand     `cmd:"" help:"Build environments for tests, once, to be used without a network."`
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
 	Serve   serveCommand   `cmd:"" help:"Keep the service that works on tasks."`

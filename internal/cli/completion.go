@@ -9,6 +9,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/harness"
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
@@ -135,6 +136,9 @@ func (c *completeCommand) Run(a *app) error {
 			s.values = append(s.values, candidate{name, ""})
 		}
 	}
+	if s.environments {
+		s.values = append(s.values, a.environmentNames()...)
+	}
 	if s.models {
 		s.values = append(s.values, a.modelNames()...)
 	}
@@ -191,7 +195,9 @@ type suggestion struct {
 	secrets   bool // the names of secrets as well
 	models    bool // the names of models as well
 	tasks     bool // the ids of tasks as well
-	also      also
+
+	environments bool // the names of environments as well
+	also         also
 }
 
 // position is where in the grammar a line of words has come to.
@@ -302,6 +308,12 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		for _, t := range secret.Templates() {
 			s.values = append(s.values, candidate{prefix + t.Name, t.What})
 		}
+	case f.Name == "environment":
+		s.environments = true
+	case f.Name == "kind":
+		for _, k := range environment.Kinds() {
+			s.values = append(s.values, candidate{prefix + string(k), ""})
+		}
 	case f.Name == "model":
 		s.models = true
 	case f.Name == "harness":
@@ -339,6 +351,8 @@ func (s *suggestion) positional(p *position) {
 		}
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "secret":
 		s.secrets = p.node.Name != "set"
+	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "env":
+		s.environments = true
 	case v.Name == "name":
 		s.sandboxes = true
 	case v.Name == "model":

@@ -42,6 +42,8 @@ type runCommand struct {
 	Name     text     `placeholder:"NAME" help:"Name of the sandbox, for exec, ps and stop. Default: made from the folder's name." group:"Workspace"`
 	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. With --model an agent by name comes with its settings, for a command that starts it. Repeatable." group:"Workspace"`
 
+	Environment text `placeholder:"NAME" help:"Show an environment (bailey env) read-only at /opt/env, and set the variables by which its packages are found." group:"Workspace"`
+
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
@@ -94,7 +96,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
-		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Quiet: c.Quiet, JSON: c.JSON,
+		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Quiet: c.Quiet, JSON: c.JSON, Environment: asBytes(string(c.Environment)),
 	})
 	if err != nil {
 		return err

@@ -68,14 +68,7 @@ func (h Host) cargoConfig(home string) (urls []string, replaced bool) {
 // golang reads what `go env` would say: the environment, the file of
 // `go env -w`, the toolchain's own.
 func (h Host) golang() []string {
-	user := h.Env("GOENV")
-	if user == "" {
-		user = filepath.Join(h.configHome(), "go", "env")
-	}
-	files := []string{user}
-	if program := h.program("go"); program != "" {
-		files = append(files, filepath.Join(filepath.Dir(filepath.Dir(program)), "go.env"))
-	}
+	files := h.goFiles()
 	urls := strings.FieldsFunc(h.setting("GOPROXY", files), func(r rune) bool { return r == ',' || r == '|' })
 	if sum := strings.Fields(h.setting("GOSUMDB", files)); len(sum) > 0 && sum[0] != "off" {
 		db := sum[len(sum)-1]
@@ -107,32 +100,40 @@ func (h Host) setting(name string, files []string) string {
 // npm reads the files of npm's own order but the project's, and its default
 // out of its own source.
 func (h Host) npm() []string {
+	registry, scopes := h.npmRegistries()
+	if registry == "" {
+		registry = h.npmDefault()
+	}
+	urls := []string{registry}
+	for _, s := range scopes {
+		urls = append(urls, s.value)
+	}
+	return urls
+}
+
+// npmRegistries returns the registry that was set, or "", and those of scopes.
+func (h Host) npmRegistries() (registry string, scopes []setting) {
 	user := h.Env("NPM_CONFIG_USERCONFIG")
 	if user == "" {
 		user = filepath.Join(h.Home, ".npmrc")
 	}
 	files := []string{user, h.system("/etc/npmrc"), h.system("/usr/etc/npmrc"), h.system("/usr/local/etc/npmrc")}
-	var registry string
 	for _, name := range []string{"npm_config_registry", "NPM_CONFIG_REGISTRY"} {
 		if v := h.Env(name); v != "" && registry == "" {
 			registry = v
 		}
 	}
-	var urls []string
 	for _, path := range files {
 		for _, s := range settings(h.read(path)) {
 			switch {
 			case s.key == "registry" && registry == "":
 				registry = h.expand(s.value)
 			case strings.HasSuffix(s.key, ":registry"):
-				urls = append(urls, h.expand(s.value))
+				scopes = append(scopes, setting{section: "", key: s.key, value: h.expand(s.value)})
 			}
 		}
 	}
-	if registry == "" {
-		registry = h.npmDefault()
-	}
-	return append([]string{registry}, urls...)
+	return registry, scopes
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
@@ -164,11 +165,21 @@ func (h Host) npmDefault() string {
 
 // pip reads its configuration, and its default out of its own source.
 func (h Host) pip() []string {
+	index, extra, _ := h.pipIndexes()
+	if index == "" {
+		return append(h.pipDefault(), extra...)
+	}
+	return append([]string{index}, extra...)
+}
+
+// pipIndexes returns the index that was set, or "", others beside it, and the
+// hosts that need not prove their name.
+func (h Host) pipIndexes() (index string, extra, trusted []string) {
 	files := []string{
 		h.system("/etc/pip.conf"), h.system("/etc/xdg/pip/pip.conf"),
 		filepath.Join(h.Home, ".pip", "pip.conf"), filepath.Join(h.configHome(), "pip", "pip.conf"), h.Env("PIP_CONFIG_FILE"),
 	}
-	index, extra := h.Env("PIP_INDEX_URL"), strings.Fields(h.Env("PIP_EXTRA_INDEX_URL"))
+	index, extra, trusted = h.Env("PIP_INDEX_URL"), strings.Fields(h.Env("PIP_EXTRA_INDEX_URL")), strings.Fields(h.Env("PIP_TRUSTED_HOST"))
 	for _, path := range slices.Backward(files) { // the last one is the strongest
 		for _, s := range settings(h.read(path)) {
 			switch {
@@ -176,13 +187,12 @@ func (h Host) pip() []string {
 				index = s.value
 			case s.key == "extra-index-url":
 				extra = append(extra, strings.Fields(s.value)...)
+			case s.key == "trusted-host":
+				trusted = append(trusted, strings.Fields(s.value)...)
 			}
 		}
 	}
-	if index == "" {
-		return append(h.pipDefault(), extra...)
-	}
-	return append([]string{index}, extra...)
+	return index, extra, trusted
 }
 
 // pipDefault finds the index and the store of files that pip uses when nobody

@@ -18,8 +18,8 @@ import (
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
-// environment collects what --env-file and --env name, later ones winning.
-func environment(h Host, r *Request, ws *workspace.Workspace) ([]string, error) {
+// givenVariables collects what --env-file and --env name, later ones winning.
+func givenVariables(h Host, r *Request, ws *workspace.Workspace) ([]string, error) {
 	roots := shared(ws)
 	var pairs []string
 	for _, f := range r.EnvFiles {

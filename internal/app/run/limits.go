@@ -50,7 +50,10 @@ func (u *running) startLimits() error {
 		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
 		StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
 	}
-	if u.req.ReadOnly || u.req.Task.bounded() {
+	switch {
+	case u.req.Work != nil:
+		s.Workspace = u.req.Work.Output.Source
+	case u.req.ReadOnly || u.req.Task.bounded():
 		s.DiskBytes, s.Inodes = 0, 0
 	}
 	if u.guarded() {

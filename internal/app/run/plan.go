@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/harness"
@@ -47,6 +49,9 @@ type plan struct {
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
 	lacks     []string     // of a task: what its agent does not do by itself
+
+	environment *environment.Environment // nil: the run uses none
+	use         environment.Use          // what it gets of that
 }
 
 // makePlan checks the request against the machine and decides everything. It
@@ -88,16 +93,20 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
-	system, err := p.system(h, r, ws, preset)
-	if err != nil {
+	if err := p.openEnvironment(h, r, ws); err != nil {
 		return nil, err
 	}
+	system, err := p.system(h, r, ws, preset)
+	if err != nil {
+		return nil, errors.Join(err, p.environment.Close())
+	}
 	p.sources, p.effective, p.mark = sources, holds, mark
+	r.Work.into(ws)
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset)
 	p.confine(r.Task)
 	p.exec = wire.Exec{
-		Argv: r.Command, Dir: start, Main: true, Umask: umask(),
+		Argv: r.Command, Dir: r.Work.dir(start), Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
 		Files:  p.files,
 		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
@@ -119,7 +128,7 @@ type entrance struct {
 
 // entering finds it.
 func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err error) {
-	given, err := environment(h, r, ws)
+	given, err := givenVariables(h, r, ws)
 	if err != nil {
 		return in, err
 	}
@@ -168,7 +177,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 		host.Root = p.root.DER()
 	}
 	var err error
-	if host.Tools, err = tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err != nil {
+	if host.Tools, err = p.tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err != nil {
 		return rootfs.Plan{}, err
 	}
 	return rootfs.FromHost(host)

@@ -59,7 +59,7 @@ func (r *Request) agentTools(model *modelPlan) []string {
 
 // tools finds what the command and each --tool need of the caller's own
 // programs. An agent that has a launcher needs its folder in PATH alone.
-func tools(h Host, r *Request, ws string, preset harness.Preset, launched []string) ([]rootfs.Tool, error) {
+func (p *plan) tools(h Host, r *Request, ws string, preset harness.Preset, launched []string) ([]rootfs.Tool, error) {
 	finder := rootfs.Resolver{Home: h.Home, Cwd: h.Dir, Workspace: ws, Env: h.Env.Get}
 	var out []rootfs.Tool
 	if len(launched) > 0 {
@@ -82,5 +82,13 @@ func tools(h Host, r *Request, ws string, preset harness.Preset, launched []stri
 		}
 		out = append(out, found...)
 	}
-	return out, nil
+	if r.Work != nil {
+		found, err := programs(finder, r.Work.Programs, nil)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	found, err := p.environmentTools(finder, append([]string{r.Command[0]}, r.Tools...))
+	return append(out, found...), err // last: what it says of variables holds
 }

@@ -43,6 +43,9 @@ type Request struct {
 	Quiet    bool
 	JSON     bool
 	Task     *Task // it is the sandbox of a task or a check (RunTask)
+
+	Environment string // --environment: a name or path of the store
+	Work        *Work  // of bailey's own runs; no flag sets it
 }
 
 // Host is the process that asks: its identity, its descriptors, its machine.

@@ -419,7 +419,7 @@ func (u *running) release() error {
 		errs = append(errs, u.slot.Close())
 		u.slot = nil
 	}
-	errs = append(errs, u.closeDecisions())
+	errs = append(errs, u.closeDecisions(), u.plan.environment.Close())
 	if u.limits != nil {
 		errs = append(errs, u.limits.close())
 	}

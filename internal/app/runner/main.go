@@ -119,7 +119,7 @@ func (r *runner) run(ctx context.Context) (run.Outcome, error) {
 		return none, err
 	}
 	outcome, err := run.RunTask(ctx, h, run.Request{
-		Command: r.command(), Preset: r.settings.Kind == taskrun.Agent, Net: bailey.NetNone.String(), Bare: true,
+		Command: r.command(), Preset: r.settings.Kind == taskrun.Agent, Net: bailey.NetNone.String(), Bare: true, Environment: r.settings.Environment,
 		Models: models(r.settings.Model), Budget: r.settings.Budget, Name: taskrun.SandboxName(r.settings.ID),
 		Limits: limits(r.settings, h.CPUs, h.Memory), JSON: true, Task: t,
 	})

@@ -177,6 +177,39 @@ func Rename(dir *os.File, from, to string) error {
 	return nil
 }
 
+// Exchange gives what is at two names in dir each the other's, at once.
+func Exchange(dir *os.File, one, other string) error {
+	if err := unix.Renameat2(int(dir.Fd()), one, int(dir.Fd()), other, unix.RENAME_EXCHANGE); err != nil {
+		return fmt.Errorf("exchange %s and %s: %w", one, other, err)
+	}
+	return nil
+}
+
+// SetMode sets the permission bits of the file or folder at rel below dir, and
+// takes its set-user-ID, set-group-ID and sticky bits away. A link, or anything
+// but a file or folder, is ErrStrange. An empty rel is dir.
+func SetMode(dir *os.File, rel string, mode fs.FileMode) error {
+	if rel == "" {
+		rel = "."
+	}
+	f, err := open(dir, rel, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // O_PATH: nothing to lose
+	info, err := stat(f)
+	if err != nil {
+		return err
+	}
+	if !info.Mode.IsRegular() && !info.Mode.IsDir() {
+		return fmt.Errorf("set the mode of %s: %w", rel, ErrStrange)
+	}
+	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), uint32(mode.Perm())); err != nil {
+		return fmt.Errorf("set the mode of %s: %w", rel, err)
+	}
+	return nil
+}
+
 // Readlink returns what the symbolic link at rel below dir holds.
 func Readlink(dir *os.File, rel string) (string, error) {
 	parent, err := Sub(dir, filepath.Dir(rel))
