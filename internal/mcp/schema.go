@@ -44,7 +44,33 @@ func schemaOf[T any](changes ...func(properties map[string]*jsonschema.Schema)) 
 	for _, change := range changes {
 		change(s.Properties)
 	}
+	single(s)
 	return s, nil
+}
+
+// single gives every value one type, or a choice of schemas that have one:
+// not every client's model takes a list of types.
+func single(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	for _, p := range s.Properties {
+		single(p)
+	}
+	single(s.Items)
+	if len(s.Types) == 0 {
+		return
+	}
+	choice := &jsonschema.Schema{Description: s.Description}
+	for _, t := range s.Types {
+		one := &jsonschema.Schema{Type: t}
+		if t != "null" {
+			one = s.CloneSchemas()
+			one.Type, one.Types, one.Description = t, nil, ""
+		}
+		choice.AnyOf = append(choice.AnyOf, one)
+	}
+	*s = *choice
 }
 
 // upTo bounds a number; 0 stands for the default.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 )
@@ -28,7 +29,7 @@ func codexMerge(old []byte, s Server) ([]byte, error) {
 	}
 	want := serversOf(add)[Name]
 	servers := serversOf(before)
-	if _, there := before[codexTable]; there && servers == nil || onOneLine.Match(old) {
+	if _, there := before[codexTable]; there && servers == nil || patterns().oneLine.Match(old) {
 		return nil, refuse(codexTable + " in it is no table of its own lines")
 	}
 	if reflect.DeepEqual(servers[Name], want) {
@@ -90,13 +91,22 @@ func tomlString(s string) string {
 	return b.String()
 }
 
-var (
-	ours   = regexp.MustCompile(`^\s*\[\s*` + codexTable + `\s*\.\s*(` + Name + `|` + strconv.Quote(Name) + `)\s*(\.[^\]]*)?\]\s*(#.*)?$`)
-	header = regexp.MustCompile(`^\s*\[`)
-	// onOneLine is an inline table, to which nothing may be added elsewhere
+// lines are what the text of a configuration is searched with.
+type lines struct {
+	ours, header *regexp.Regexp
+	// oneLine is an inline table, to which nothing may be added elsewhere
 	// (TOML 1.0, "Inline Table"); not every reader says so.
-	onOneLine = regexp.MustCompile(`(?m)^\s*["']?` + codexTable + `["']?\s*=`)
-)
+	oneLine *regexp.Regexp
+}
+
+// patterns are compiled by who needs them.
+var patterns = sync.OnceValue(func() lines {
+	return lines{
+		ours:    regexp.MustCompile(`^\s*\[\s*` + codexTable + `\s*\.\s*(` + Name + `|` + strconv.Quote(Name) + `)\s*(\.[^\]]*)?\]\s*(#.*)?$`),
+		header:  regexp.MustCompile(`^\s*\[`),
+		oneLine: regexp.MustCompile(`(?m)^\s*["']?` + codexTable + `["']?\s*=`),
+	}
+})
 
 // withoutTable takes out the table of bailey's own and those below it, with the
 // lines up to the next table's: all but comments at their end, which belong to
@@ -106,11 +116,11 @@ func withoutTable(text string) string {
 	inside := false
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		switch {
-		case ours.MatchString(line):
+		case patterns().ours.MatchString(line):
 			inside, tail = true, nil
 		case !inside:
 			out = append(out, line)
-		case header.MatchString(line):
+		case patterns().header.MatchString(line):
 			out = append(append(out, tail...), line)
 			inside, tail = false, nil
 		case strings.TrimSpace(line) == "" || strings.HasPrefix(strings.TrimSpace(line), "#"):
