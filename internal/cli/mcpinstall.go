@@ -30,7 +30,7 @@ type mcpInstallCommand struct {
 
 // Help is what `bailey mcp install --help` says beyond the flags.
 func (mcpInstallCommand) Help() string {
-	return `Shows what it would write into which file, asks, and writes it: bailey among the client's MCP servers, for this user, with the time that a tool may take set to 5 hours, since the clients' own bound is minutes. What else stands in the file stays as it is, comments included. What is there already is not written again.
+	return `Shows what it would write into which file, asks, and writes it: bailey among the client's MCP servers, for this user, with the time that a tool may take set to 5 hours, since the clients' own bound is minutes. Clients start servers without most of the environment, so variables that say where bailey's folders are go along. What else stands in the file stays as it is, comments included. What is there already is not written again.
 
 Examples:
   bailey mcp install claude --print
@@ -88,6 +88,11 @@ func (c *mcpInstallCommand) Run(a *app) error {
 func (c *mcpInstallCommand) server(a *app) (server, shown clients.Server, err error) {
 	if !c.HTTP {
 		s := clients.Server{Command: a.host.Executable}
+		for _, name := range clients.Kept() {
+			if v := a.host.Env.Get(name); v != "" {
+				s.Env = append(s.Env, clients.Variable{Name: name, Value: v})
+			}
+		}
 		return s, s, nil
 	}
 	tasks, err := settings.LoadTasks(a.host.Place(a.host.Dir))

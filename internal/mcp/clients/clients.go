@@ -27,9 +27,20 @@ const (
 // Server is bailey as a client is to find it: a program to start, or with URL
 // the HTTP door.
 type Server struct {
-	Command string // absolute path of the program
+	Command string     // absolute path of the program
+	Env     []Variable // that the program is to be started with, in their order
 	URL     string
 	Token   string // of the HTTP door
+}
+
+// Variable is one of an environment.
+type Variable struct{ Name, Value string }
+
+// Kept are the variables that say where bailey's folders are, and those of a
+// keyring: clients start servers without them. Those that are set are for
+// Server.Env.
+func Kept() []string {
+	return []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}
 }
 
 // Host is what of the machine says where files are.
@@ -103,7 +114,7 @@ func claudeEntry(s Server) member {
 	if s.URL != "" {
 		return member{{"type", "http"}, {"url", s.URL}, {"headers", member{{"Authorization", "Bearer " + s.Token}}}, {"timeout", ms}}
 	}
-	return member{{"type", "stdio"}, {"command", s.Command}, {"args", []string{"mcp"}}, {"timeout", ms}}
+	return append(member{{"type", "stdio"}, {"command", s.Command}, {"args", []string{"mcp"}}}, append(s.env("env"), field{"timeout", ms})...)
 }
 
 func geminiPath(h Host) string {
@@ -115,7 +126,7 @@ func geminiEntry(s Server) member {
 	if s.URL != "" {
 		return member{{"httpUrl", s.URL}, {"headers", member{{"Authorization", "Bearer " + s.Token}}}, {"timeout", ms}}
 	}
-	return member{{"command", s.Command}, {"args", []string{"mcp"}}, {"timeout", ms}}
+	return append(member{{"command", s.Command}, {"args", []string{"mcp"}}}, append(s.env("env"), field{"timeout", ms})...)
 }
 
 // opencodePath is the file that is there, or the one that it makes.
@@ -132,11 +143,23 @@ func opencodeEntry(s Server) member {
 	if s.URL != "" {
 		return member{{"type", "remote"}, {"url", s.URL}, {"headers", member{{"Authorization", "Bearer " + s.Token}}}, {"oauth", false}, {"enabled", true}, {"timeout", ms}}
 	}
-	return member{{"type", "local"}, {"command", []string{s.Command, "mcp"}}, {"enabled", true}, {"timeout", ms}}
+	return append(member{{"type", "local"}, {"command", []string{s.Command, "mcp"}}}, append(s.env("environment"), field{"enabled", true}, field{"timeout", ms})...)
 }
 
 func codexPath(h Host) string {
 	return filepath.Join(under(h, "CODEX_HOME", ".codex"), "config.toml")
+}
+
+// env is the environment as a member of an entry; none if it is empty.
+func (s Server) env(name string) member {
+	if len(s.Env) == 0 {
+		return nil
+	}
+	var m member
+	for _, v := range s.Env {
+		m = append(m, field{v.Name, v.Value})
+	}
+	return member{{name, m}}
 }
 
 // field is a name and its value.

@@ -16,6 +16,7 @@ import (
 
 var (
 	stdio = clients.Server{Command: "/opt/b \"in\"/bailey"}
+	moved = clients.Server{Command: "/b", Env: []clients.Variable{{"XDG_STATE_HOME", "/s"}, {"XDG_RUNTIME_DIR", "/r \"x\""}}}
 	http  = clients.Server{URL: "http://127.0.0.1:8765/mcp", Token: "blm-XYZ"}
 )
 
@@ -76,6 +77,31 @@ command = "/opt/b \"in\"/bailey"
 args = ["mcp"]
 startup_timeout_sec = 30
 tool_timeout_sec = 18000
+`},
+		{"codex", moved, `[mcp_servers.bailey]
+command = "/b"
+args = ["mcp"]
+env = { XDG_STATE_HOME = "/s", XDG_RUNTIME_DIR = "/r \"x\"" }
+startup_timeout_sec = 30
+tool_timeout_sec = 18000
+`},
+		{"opencode", moved, `{
+  "mcp": {
+    "bailey": {
+      "type": "local",
+      "command": [
+        "/b",
+        "mcp"
+      ],
+      "environment": {
+        "XDG_STATE_HOME": "/s",
+        "XDG_RUNTIME_DIR": "/r \"x\""
+      },
+      "enabled": true,
+      "timeout": 18000000
+    }
+  }
+}
 `},
 		{"codex", http, `[mcp_servers.bailey]
 url = "http://127.0.0.1:8765/mcp"

@@ -65,6 +65,13 @@ func codexEntry(s Server) string {
 	} else {
 		fmt.Fprintf(&b, "command = %s\n", tomlString(s.Command))
 		fmt.Fprintf(&b, "args = [\"mcp\"]\n")
+		if len(s.Env) > 0 {
+			var pairs []string
+			for _, v := range s.Env {
+				pairs = append(pairs, v.Name+" = "+tomlString(v.Value))
+			}
+			fmt.Fprintf(&b, "env = { %s }\n", strings.Join(pairs, ", "))
+		}
 		fmt.Fprintf(&b, "startup_timeout_sec = %d\n", int(startTime.Seconds()))
 	}
 	fmt.Fprintf(&b, "tool_timeout_sec = %d\n", int(toolTime.Seconds()))

@@ -49,6 +49,24 @@ func Bin(tb testing.TB) string {
 	return filepath.Join(dir, "node_modules", ".bin")
 }
 
+// Inspector are the official programs by which MCP servers are tried.
+func Inspector() []string { return []string{"@modelcontextprotocol/inspector@2.12.0"} }
+
+// InspectorBin returns the folder with the commands of Inspector, installed
+// beside the agents, whose node runs them.
+func InspectorBin(tb testing.TB) string {
+	tb.Helper()
+	dir, err := folder()
+	if err != nil {
+		tb.Fatalf("inspector: %v", err)
+	}
+	dir = strings.TrimRight(dir, "/") + "-mcp"
+	if err := install(tb.Context(), dir, Inspector()); err != nil {
+		tb.Fatalf("inspector: %v", err)
+	}
+	return filepath.Join(dir, "node_modules", ".bin")
+}
+
 // folder is where the agents live between runs.
 func folder() (string, error) {
 	if dir := os.Getenv("BAILEY_TEST_AGENTS"); dir != "" {
@@ -72,8 +90,10 @@ func folder() (string, error) {
 // npm if it has not. Any number of processes may call it at once: one installs.
 // The lock is the kernel's on a file, so it is free again however its holder
 // ends.
-func Install(ctx context.Context, dir string) error {
-	if missing(dir) == "" {
+func Install(ctx context.Context, dir string) error { return install(ctx, dir, Pinned()) }
+
+func install(ctx context.Context, dir string, pinned []string) error {
+	if missing(dir, pinned) == "" {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -87,19 +107,19 @@ func Install(ctx context.Context, dir string) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", dir, err)
 	}
-	if missing(dir) == "" {
+	if missing(dir, pinned) == "" {
 		return nil // somebody else did it meanwhile
 	}
-	if err := npm(ctx, dir); err != nil {
+	if err := npm(ctx, dir, pinned); err != nil {
 		return err
 	}
-	if m := missing(dir); m != "" {
+	if m := missing(dir, pinned); m != "" {
 		return fmt.Errorf("npm finished and %s is still not in %s", m, dir)
 	}
 	return nil
 }
 
-func npm(ctx context.Context, dir string) error {
+func npm(ctx context.Context, dir string, pinned []string) error {
 	path, err := exec.LookPath("npm")
 	if err != nil {
 		return errors.New("npm is not installed: it is needed once to install the agents under test " +
@@ -107,7 +127,7 @@ func npm(ctx context.Context, dir string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
-	args := append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund"}, Pinned()...)
+	args := append([]string{"install", "--prefix", dir, "--no-audit", "--no-fund"}, pinned...)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
 	var out bytes.Buffer
@@ -119,8 +139,8 @@ func npm(ctx context.Context, dir string) error {
 }
 
 // missing names the first pinned package that is not there; empty means none.
-func missing(dir string) string {
-	for _, p := range Pinned() {
+func missing(dir string, pinned []string) string {
+	for _, p := range pinned {
 		i := strings.LastIndex(p, "@")
 		name, version := p[:i], p[i+1:]
 		data, err := os.ReadFile(filepath.Join(dir, "node_modules", name, "package.json"))

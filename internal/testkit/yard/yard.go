@@ -183,6 +183,16 @@ func (y *Yard) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Variable returns a variable of the environment that commands have.
+func (y *Yard) Variable(name string) string {
+	for _, kv := range y.Command(context.Background()).Env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
 // Result is how a run ended.
 type Result struct {
 	Stdout, Stderr string
