@@ -25,7 +25,8 @@ import (
 )
 
 type doctorCommand struct {
-	Live string `placeholder:"NAME" help:"Compare every process of this running sandbox with what it must be, instead of examining the machine."`
+	Live string `placeholder:"NAME" xor:"what" help:"Compare every process of this running sandbox with what it must be, instead of examining the machine."`
+	Task bool   `xor:"what" help:"Start the sandbox of a task, with a probe in the agent's place, and show what it is: network, root file system, capabilities, ids, mounts, descriptors, masked programs."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
@@ -36,9 +37,10 @@ func (doctorCommand) Help() string {
 Examples:
   bailey doctor
   bailey doctor --live api-3f2a91c0
+  bailey doctor --task
   bailey doctor --json
 
-Exit codes: 0 when bailey run would work in this folder; 1 when a layer is missing, or the folder may not be a workspace, or a running sandbox is not what it must be; 125 when bailey failed.`
+Exit codes: 0 when bailey run would work in this folder; 1 when a layer is missing, or the folder may not be a workspace, or a running sandbox or that of a task is not what it must be; 125 when bailey failed.`
 }
 
 // doctorReport is the published form of an examination.
@@ -60,8 +62,11 @@ const errUnfit = exitError(1)
 
 // Run examines the machine, or one running sandbox.
 func (c *doctorCommand) Run(a *app) error {
-	if c.Live != "" {
+	switch {
+	case c.Live != "":
 		return c.live(a)
+	case c.Task:
+		return c.task(a)
 	}
 	if a.host.Dir == "" {
 		return bailey.NewError(bailey.Invalid, "find the current folder: it is gone", "change to a folder that exists")

@@ -10,10 +10,10 @@ import (
 	"github.com/bailey-dev/bailey"
 )
 
-// managers are programs that install system packages, or give somebody the
-// rights of another. A task has no use for them, and nothing they could do
+// Managers are the names of programs that install system packages, or give
+// somebody the rights of another: they are masked in a task's sandbox. A task has no use for them, and nothing they could do
 // would work; they are out of its reach all the same.
-func managers() []string {
+func Managers() []string {
 	return []string{
 		"apk", "apt", "apt-get", "aptitude", "dnf", "dnf-3", "dnf5", "dpkg", "emerge", "eopkg", "flatpak", "guix", "microdnf", "nix-env",
 		"opkg", "pacman", "pamac", "pkcon", "pkgctl", "rpm", "rpm-ostree", "slackpkg", "snap", "swupd", "synaptic", "tdnf", "urpmi", "xbps-install",
@@ -25,7 +25,7 @@ func managers() []string {
 
 // IsManager reports whether a program of that name is masked in a task's
 // sandbox wherever the system has it.
-func IsManager(name string) bool { return slices.Contains(managers(), name) }
+func IsManager(name string) bool { return slices.Contains(Managers(), name) }
 
 // commandFolders are those of the system's commands.
 func commandFolders() []string {
@@ -104,4 +104,24 @@ func isLibrary(name string) bool {
 		}
 	}
 	return false
+}
+
+// SetIDs lists the setuid and setgid files of the system's folders, wherever in
+// them they are. dir is as for Masks. It takes a second or more.
+func SetIDs(dir string) []string {
+	t := newTree(dir)
+	var out []string
+	for _, top := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
+		if !t.isDir(top) {
+			continue // a link into /usr
+		}
+		_ = filepath.WalkDir(t.host(top), func(path string, e fs.DirEntry, err error) error {
+			name := strings.TrimPrefix(path, t.dir)
+			if err == nil && e.Type().IsRegular() && t.isSetID(name) {
+				out = append(out, name)
+			}
+			return nil // what cannot be read here cannot be read inside
+		})
+	}
+	return out
 }

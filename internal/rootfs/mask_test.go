@@ -47,6 +47,10 @@ func TestMasks_NamesAndBits(t *testing.T) {
 	if got := rootfs.Masks(dir, mounts); !slices.Equal(got, want) {
 		t.Errorf("masked %q, want %q", got, want)
 	}
+	all := []string{"/usr/bin/mount", "/usr/bin/wall", "/usr/lib/a/b/c/deep", "/usr/lib/multi/utempter/utempter"}
+	if got := rootfs.SetIDs(dir); !slices.Equal(got, all) {
+		t.Errorf("there are %q, want %q", got, all)
+	}
 	if got := rootfs.Masks(dir, nil); len(got) != 0 { // nothing is shown, so nothing need be covered
 		t.Errorf("masked %q without a mount", got)
 	}

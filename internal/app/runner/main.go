@@ -114,32 +114,37 @@ func (r *runner) run(ctx context.Context) (run.Outcome, error) {
 	}
 	h := r.host
 	h.Stdin = input
-	t, err := r.task(out, errs)
-	if err != nil {
-		return none, err
-	}
-	outcome, err := run.RunTask(ctx, h, run.Request{
-		Command: r.command(), Preset: r.settings.Kind == taskrun.Agent, Net: bailey.NetNone.String(), Bare: true, Environment: r.settings.Environment,
-		Models: models(r.settings.Model), Budget: r.settings.Budget, Name: taskrun.SandboxName(r.settings.ID),
-		Limits: limits(r.settings, h.CPUs, h.Memory), JSON: true, Task: t,
-	})
+	q := request(r.settings, h, r.command())
+	q.Task = task(r.settings, out, errs)
+	q.Task.Events, q.Task.Stop = r.events, r.stop
+	outcome, err := run.RunTask(ctx, h, q)
 	if out.over() || errs.over() {
 		r.notes = append(r.notes, fmt.Sprintf("the output is longer than %s: the rest of it was left out", config.Bytes(taskrun.MaxOutput)))
 	}
 	return outcome, err
 }
 
-// task is what is particular about the run.
-func (r *runner) task(out, errs io.Writer) (*run.Task, error) {
+// request is what is asked of a run: nothing but the model's wire leads out, no
+// policy file is read, and every limit is bailey's own.
+func request(s *taskrun.Settings, h run.Host, command []string) run.Request {
+	return run.Request{
+		Command: command, Preset: s.Kind == taskrun.Agent, Net: bailey.NetNone.String(), Bare: true, Environment: s.Environment,
+		Models: models(s.Model), Budget: s.Budget, Name: taskrun.SandboxName(s.ID),
+		Limits: limits(s, h.CPUs, h.Memory), JSON: true,
+	}
+}
+
+// task is what is particular about it.
+func task(s *taskrun.Settings, out, errs io.Writer) *run.Task {
 	t := &run.Task{
-		Dir: r.settings.Dir, Subdir: filepath.FromSlash(r.settings.Subdir), HomeBytes: homeBytes, Bounded: r.settings.Bounded,
-		Events: r.events, Stop: r.stop, Stdout: out, Stderr: errs,
+		Dir: s.Dir, Subdir: filepath.FromSlash(s.Subdir), HomeBytes: homeBytes, Bounded: s.Bounded,
+		Stdout: out, Stderr: errs,
 	}
-	if r.settings.Kind == taskrun.Agent {
-		t.Agent = r.settings.Harness
-		t.Work = harness.Work{MaxTurns: r.settings.MaxTurns, ThinkingTokens: r.settings.ThinkingTokens, Guide: r.settings.Guide}
+	if s.Kind == taskrun.Agent {
+		t.Agent = s.Harness
+		t.Work = harness.Work{MaxTurns: s.MaxTurns, ThinkingTokens: s.ThinkingTokens, Guide: s.Guide}
 	}
-	return t, nil
+	return t
 }
 
 // command is what runs: an agent by its name, or a line for a shell, which is
