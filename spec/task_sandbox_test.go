@@ -272,7 +272,7 @@ for i in /sys/class/net/*; do echo if ${i##*/}; done
 (echo > /dev/tcp/10.0.0.1/80) 2>/dev/null && echo out
 for port in 53 80 443 8765 11434; do (echo > /dev/tcp/127.0.0.1/$port) 2>/dev/null && echo port $port; done
 getent hosts example.com && echo name
-find / -xdev \( -type s -o -type p \) -not -path '/proc/*' 2>/dev/null
+find /dev /etc /home /opt /run /tmp /var /workspace \( -type s -o -type p \) 2>/dev/null
 ls -A /home/agent /run`
 		e, out := runCheck(t, y, probe, map[string]any{"id": "check-1"})
 		if e.Error != "" {
@@ -359,6 +359,28 @@ while True: a.append(b"x" * (256 << 20))'; echo code $?`)
 			}
 		})
 	})
+}
+
+// TestTask_DiskEndsAtItsFileSystem: where the copy is a file system of its own,
+// a program that fills it is told so by the kernel, and nothing is watched. The
+// twin: without one the end says that the disk is watched.
+func TestTask_DiskEndsAtItsFileSystem(t *testing.T) {
+	y := yard.Root(t)
+	image := filepath.Join(filepath.Dir(y.Dir), "image")
+	const size = 64 << 20
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size)); err != nil {
+		t.Fatal(err)
+	}
+	y.Host(t, "mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", image)
+	y.Host(t, "mount", "-o", "loop,nosuid,nodev", image, y.Dir)
+	t.Cleanup(func() { y.Host(t, "umount", "-l", y.Dir) })
+	e, out := runCheck(t, y, `echo kept > kept; cat /dev/zero > f; echo code $?; rm f; for i in 1 2 3; do head -c 30M /dev/zero > f$i && echo wrote; done; cat kept`, map[string]any{"bounded": true})
+	if e.ExitCode != 0 || e.Limit != "" || len(e.Notes) != 0 || strings.Count(out, "No space left") < 2 || !strings.Contains(out, "code 1\n") || !strings.HasSuffix(out, "kept\n") {
+		t.Errorf("%+v %q", e, out)
+	}
+	if e, _ := runCheck(t, y, "true"); !slices.ContainsFunc(e.Notes, func(n string) bool { return strings.HasPrefix(n, "disk is watched") }) {
+		t.Errorf("%+v", e)
+	}
 }
 
 // TestTask_StopAndKill: a SIGTERM ends a task in order, and a SIGKILL of its

@@ -155,11 +155,17 @@ func (r *runner) command() []string {
 	}
 	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
 		if _, err := os.Stat(path); err == nil {
-			return []string{"bash", "-c", r.settings.Command}
+			return together("bash", r.settings.Command)
 		}
 	}
 	r.notes = append(r.notes, "this machine has no bash: the command was run by sh")
-	return []string{"sh", "-c", r.settings.Command}
+	return together("sh", r.settings.Command)
+}
+
+// together is a shell that runs a line with one stream for its output and its
+// errors, so that they come in the order in which they were written.
+func together(shell, line string) []string {
+	return []string{shell, "-c", "exec " + shell + ` -c "$1" 2>&1`, shell, line}
 }
 
 func models(name string) []string {

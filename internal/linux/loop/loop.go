@@ -1,0 +1,138 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
+)
+
+// Format makes a file that holds an empty ext4 file system, whose top folder
+// belongs to a user and a group. The file is sparse: it takes what is written.
+// It must not be there yet. Errors are *bailey.Error: of kind Unsupported where
+// the machine has no mkfs.ext4.
+//
+// The file system keeps no journal: it lives as long as one task, and what a
+// crash of the whole machine leaves of it is not worth the writes.
+func Format(ctx context.Context, image string, size, files int64, uid, gid int) error {
+	mkfs, err := find()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(image, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return bailey.WrapError(bailey.Unavailable, "make a file for a file system", err, "")
+	}
+	if err = errors.Join(f.Truncate(size), f.Close()); err == nil {
+		err = format(ctx, mkfs, image, files, uid, gid)
+	}
+	if err != nil {
+		return errors.Join(bailey.WrapError(bailey.Unsupported, "make a file system of its own for the work", err, ""), os.Remove(image))
+	}
+	return nil
+}
+
+// find looks where the system has the program: a service may have a PATH
+// without folders of administrators.
+func find() (string, error) {
+	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"} {
+		path := filepath.Join(dir, "mkfs.ext4")
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", bailey.NewError(bailey.Unsupported, "this machine has no mkfs.ext4", "install e2fsprogs")
+}
+
+func format(ctx context.Context, mkfs, image string, files int64, uid, gid int) error {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", strconv.FormatInt(files, 10),
+		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", uid, gid), image)
+	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "/", &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("mkfs.ext4: %w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// Mount shows the file system in an image at a folder, which is absolute and has
+// no link on its way: nosuid, nodev, without times of access. Nothing of it lies
+// in the folder but what was put there. The device goes away with the mount. An
+// error is of kind Unsupported where there is no device to be had.
+func Mount(image, dir string) error {
+	at, err := beneath.Path(dir)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", image, err)
+	}
+	defer func() { _ = at.Close() }() // O_PATH: nothing to lose
+	dev, err := attach(image)
+	if err != nil {
+		return bailey.WrapError(bailey.Unsupported, "take a loop device", err, "modprobe loop, or pass /dev/loop-control and loop devices to the container")
+	}
+	defer func() { _ = dev.Close() }() // the mount holds it
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
+	target := "/proc/self/fd/" + strconv.Itoa(int(at.Fd()))
+	if err := unix.Mount(dev.Name(), target, "ext4", flags, ""); err != nil {
+		return bailey.WrapError(bailey.Unsupported, "mount a file system of its own for the work", err, "")
+	}
+	// A folder that mkfs makes for lost files; a clone wants an empty place.
+	if err := os.Remove(filepath.Join(dir, "lost+found")); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return errors.Join(fmt.Errorf("clear the file system: %w", err), Unmount(dir))
+	}
+	return nil
+}
+
+// Unmount takes it away again, at once: who still uses it keeps it.
+func Unmount(dir string) error {
+	if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return fmt.Errorf("unmount %s: %w", dir, err)
+	}
+	return nil
+}
+
+// mostTries is how often another device is asked for when somebody else was
+// sooner.
+const mostTries = 16
+
+// attach makes an image a block device that goes away with its last user.
+func attach(image string) (*os.File, error) {
+	back, err := os.OpenFile(image, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open image: %w", err)
+	}
+	defer func() { _ = back.Close() }() // the device holds it
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open loop control: %w", err)
+	}
+	defer func() { _ = control.Close() }() // a question only
+	for range mostTries {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("find a free loop device: %w", err)
+		}
+		dev, err := os.OpenFile("/dev/loop"+strconv.Itoa(n), os.O_RDWR, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open loop device: %w", err)
+		}
+		config := unix.LoopConfig{Fd: uint32(back.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+		err = unix.IoctlLoopConfigure(int(dev.Fd()), &config)
+		if err == nil {
+			return dev, nil
+		}
+		if err = errors.Join(err, dev.Close()); !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("set up loop device: %w", err)
+		}
+	}
+	return nil, errors.New("find a free loop device: somebody else was always sooner")
+}

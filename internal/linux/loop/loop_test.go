@@ -1,0 +1,96 @@
+package loop_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/loop"
+	"github.com/bailey-dev/bailey/internal/testkit/tier"
+)
+
+// place makes an image of 8 MiB and an empty folder.
+func place(t *testing.T) (image, dir string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, dir = filepath.Join(base, "image"), filepath.Join(base, "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Format(t.Context(), image, 8<<20, 1000, 4711, 4712); err != nil {
+		t.Fatal(err)
+	}
+	return image, dir
+}
+
+// TestMount_EndsAtItsSize: what is written ends at the size, by bytes and by
+// files; it belongs to whom it is for, and outlives the mount.
+func TestMount_EndsAtItsSize(t *testing.T) {
+	tier.Root(t)
+	image, dir := place(t)
+	if err := loop.Mount(image, dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = loop.Unmount(dir) })
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("%v %v", entries, err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(dir, &st); err != nil || st.Uid != 4711 || st.Gid != 4712 {
+		t.Errorf("%d:%d %v", st.Uid, st.Gid, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kept"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 9<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("nine mebibytes: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "large")); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for i := 0; i < 3000 && err == nil; i++ {
+		err = os.WriteFile(filepath.Join(dir, "many"+string(rune('a'+i%26))+filepath.Base(t.Name())+string(rune(0x4e00+i))), nil, 0o600)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("three thousand files: %v", err)
+	}
+	if err := loop.Unmount(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Mount(image, dir); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "kept")); err != nil || string(b) != "x" {
+		t.Errorf("%q %v", b, err)
+	}
+}
+
+// TestFormat_RefusesWhatIsThere: no file of anybody's is overwritten, and no
+// link is followed.
+func TestFormat_RefusesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	if err := os.WriteFile(there, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{there, link} {
+		if err := loop.Format(t.Context(), path, 8<<20, 100, 0, 0); bailey.KindOf(err) == bailey.Internal {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if b, err := os.ReadFile(there); err != nil || string(b) != "mine" {
+		t.Errorf("%q %v", b, err)
+	}
+}
