@@ -103,9 +103,9 @@ func serve(ctx context.Context, s launcher.ControlSettings) error {
 	if err != nil {
 		return err
 	}
-	defer doors.close()
 	var work sync.WaitGroup
-	defer work.Wait()
+	defer work.Wait() // the last: what it waits for ends by the two others
+	defer doors.close()
 	defer end()
 	failed := make(chan error, 3)
 	work.Go(func() { failed <- service.Run(ctx) })
