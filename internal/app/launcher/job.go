@@ -8,15 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/launcher"
-	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/memfd"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
@@ -133,18 +132,7 @@ func (e *engine) environment(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	store := filepath.Join(e.settings.Data, "envs")
-	dir, base := filepath.Split(name)
-	if dir != "" && filepath.Clean(dir) != store || filepath.Clean(base) != base || strings.HasPrefix(base, ".") {
-		return "", bailey.NewError(bailey.Forbidden, fmt.Sprintf("%q is not an environment: only what bailey env build made is one", name), "use its name (bailey env ls)")
-	}
-	folder := filepath.Join(store, base)
-	place, err := beneath.Follow(nil, folder)
-	if err != nil {
-		return "", bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no environment %q", name), "bailey env ls lists them")
-	}
-	defer func() { _ = place.Close() }() // O_PATH: nothing to lose
-	return beneath.Where(place)
+	return environment.In(e.settings.Data, os.Getuid()).Find(name)
 }
 
 // StartCheck is Engine's.
