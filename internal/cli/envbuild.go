@@ -46,12 +46,7 @@ When nothing changed that decides what is installed there is nothing to do, and 
 
 With --json: an object as bailey env ls has them, with reused: true where it was there.
 
-Exit codes: 0 when the environment is there; 1 when a package manager failed, whose last lines are printed; 125 when bailey did.
-
-Examples:
-  bailey env build
-  bailey env build --kind python -- hypothesis 'coverage>=7'
-  bailey env build --repo . --name web --allow downloads.example.com`
+Exit codes: 0 when the environment is there; 1 when a package manager failed, whose last lines are printed; 125 when bailey did.`
 }
 
 // Run builds.
