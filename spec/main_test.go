@@ -4,11 +4,17 @@ import (
 	"os"
 	"testing"
 
+	"github.com/bailey-dev/bailey/internal/testkit/carrying"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
 func TestMain(m *testing.M) {
+	carrying.Main()
+	if probed() {
+		os.Exit(1)
+	}
 	code := m.Run()
 	yard.Clean()
+	carrying.Clean()
 	os.Exit(code)
 }

@@ -122,6 +122,9 @@ func (r *repository) look() error {
 	if r.gitDirFile, err = r.mine(r.gitDir); err != nil {
 		return err
 	}
+	if _, err := beneath.Lstat(r.commonDir, "commondir"); err == nil {
+		return refuse(r.root, "its git folder leads to another")
+	}
 	if r.config, err = r.readConfig(r.commonDir, "config"); err != nil {
 		return err
 	}

@@ -97,21 +97,25 @@ func (s Starter) order(r carry.Request) (order, error) {
 	return o, nil
 }
 
-// ownerOf makes the role that of a folder's owner. It is looked at and not into.
+// ownerOf makes the role that of a folder's owner, or of the folder that one
+// that is not there would be in: it is the role that says what is wrong with
+// a path. It is looked at and not into.
 func (o *order) ownerOf(path string) error {
-	dir, err := beneath.Path(path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // the role says what is wrong with it
-	}
-	if err != nil {
+	for ; ; path = filepath.Dir(path) {
+		dir, err := beneath.Path(path)
+		if err != nil && filepath.Dir(path) != path {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		info, err := beneath.Lstat(dir, "")
+		_ = dir.Close() // O_PATH: nothing to lose
+		if err == nil {
+			o.UID, o.GID = info.UID, info.GID
+		}
 		return err
 	}
-	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
-	info, err := beneath.Lstat(dir, "")
-	if err == nil {
-		o.UID, o.GID = info.UID, info.GID
-	}
-	return err
 }
 
 // give makes the task's folder the owner's.
