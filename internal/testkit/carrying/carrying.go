@@ -25,19 +25,35 @@ import (
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
-// The words of the operations.
-type (
-	Request      = carry.Request
-	Repository   = carry.Repository
-	Snapshot     = carry.Snapshot
-	Collect      = carry.Collect
-	Deliver      = carry.Deliver
-	DeleteBranch = carry.DeleteBranch
-	Checkout     = carry.Checkout
-	Remove       = carry.Remove
-	Collected    = launcher.Collected
-	ID           = task.ID
-)
+// Request is one operation.
+type Request = carry.Request
+
+// Repository names a user's repository.
+type Repository = carry.Repository
+
+// Snapshot copies a commit out.
+type Snapshot = carry.Snapshot
+
+// Collect reads the work.
+type Collect = carry.Collect
+
+// Deliver makes the branch.
+type Deliver = carry.Deliver
+
+// DeleteBranch deletes it.
+type DeleteBranch = carry.DeleteBranch
+
+// Checkout copies a branch for a check.
+type Checkout = carry.Checkout
+
+// Remove removes a folder.
+type Remove = carry.Remove
+
+// Collected is what the work was found to be.
+type Collected = launcher.Collected
+
+// ID names a task.
+type ID = task.ID
 
 // argv0 is the name of the test's own program when it starts the role as
 // another user.
@@ -189,7 +205,7 @@ func (d *Desk) Do(t testing.TB, r carry.Request) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), ownProgram(t))
+	cmd := exec.CommandContext(t.Context(), OwnProgram(t))
 	cmd.Args, cmd.Dir = []string{argv0}, "/"
 	cmd.Env = []string{"HOME=" + d.Home, "PATH=/usr/local/bin:/usr/bin:/bin"}
 	cmd.Stdin = bytes.NewReader(data)
@@ -251,9 +267,7 @@ var (
 )
 
 // OwnProgram is a copy of the test's program that every user can execute.
-func OwnProgram(t testing.TB) string { return ownProgram(t) }
-
-func ownProgram(t testing.TB) string {
+func OwnProgram(t testing.TB) string {
 	t.Helper()
 	ownOnce.Do(func() {
 		var dir, exe string
