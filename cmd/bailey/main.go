@@ -73,7 +73,7 @@ func play(args []string) int {
 	case taskrun.Argv0:
 		return runTask()
 	case role.Git:
-		return carrier.Main()
+		return carrier.Main(args[1:])
 	case watchdog.Argv0:
 		return watchdog.Main(args)
 	case role.Control:

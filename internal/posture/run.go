@@ -60,7 +60,7 @@ func (r Reader) role(pid int, parent Role) Role {
 		Launcher: {"bailey-control": Control, "bailey-runner": Runner, "bailey-git": Git, "bailey-catalog": Catalog, "bailey-watchdog": Watchdog},
 		CLI:      held,
 		Runner:   held,
-		Git:      {"git": Git},
+		Git:      {"git": Git, "bailey-git": Git},
 		Helper:   {"runsc": Runsc, "runsc-wait": Runsc},
 		Runsc:    {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}

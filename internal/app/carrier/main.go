@@ -41,8 +41,11 @@ type problem struct {
 	Hint    string      `json:"hint"`
 }
 
-// Main is the process; it returns the exit code.
-func Main() int {
+// Main is the process; it returns the exit code. Args are those behind its name.
+func Main(args []string) int {
+	if len(args) == 1 && args[0] == enclose {
+		return enclosed()
+	}
 	err := errors.Join(harden.NoCore(), harden.Undumpable())
 	if err == nil {
 		err = work(os.Stdin, os.Stdout)
@@ -50,6 +53,11 @@ func Main() int {
 	if err == nil {
 		return 0
 	}
+	return complain(err)
+}
+
+// complain says what is wrong to whoever started the role.
+func complain(err error) int {
 	p := problem{Kind: bailey.KindOf(err), Message: err.Error()}
 	if e, ok := errors.AsType[*bailey.Error](err); ok {
 		p.Hint = e.Hint

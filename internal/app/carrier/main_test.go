@@ -11,7 +11,7 @@ import (
 // TestMain is the role too.
 func TestMain(m *testing.M) {
 	if os.Args[0] == role.Git {
-		os.Exit(carrier.Main())
+		os.Exit(carrier.Main(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }

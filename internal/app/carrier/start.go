@@ -19,6 +19,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/carry"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/role"
 )
 
@@ -143,6 +144,10 @@ func (s Starter) run(ctx context.Context, o order, data []byte, answer *os.File)
 	complaint := &capped{left: most}
 	cmd.Stderr = complaint
 	cmd.SysProcAttr = namespaces(o)
+	if os.Getuid() != 0 {
+		cmd.Args = append(cmd.Args, enclose)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	}
 	cmd.WaitDelay = time.Second
 	do := s.Run
 	if do == nil {
@@ -162,6 +167,34 @@ func (s Starter) run(ctx context.Context, o order, data []byte, answer *os.File)
 		return bailey.NewError(p.Kind, p.Message, p.Hint)
 	}
 	return fmt.Errorf("carry: %w: %.2000q", err, complaint.String())
+}
+
+// enclose has the role start itself once more, in its namespaces. A starter that
+// cannot be looked into, as the launcher is, could not do that for an ordinary
+// user: the files by which ids are mapped are root's then, as long as the child
+// has the starter's memory (proc(5), "dumpable").
+const enclose = "enclose"
+
+// enclosed is the first of the two processes: it waits for the other, and dies
+// with its starter as that one dies with it. It returns the exit code.
+func enclosed() int {
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{role.Git}, Dir: "/", Env: []string{},
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: namespaces(order{UID: os.Getuid(), GID: os.Getgid()}),
+	}
+	runtime.LockOSThread() // to which the death signal is tied
+	err := cmd.Start()
+	if err == nil {
+		err = errors.Join(harden.Undumpable(), cmd.Wait())
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return complain(fmt.Errorf("make namespaces for git: %w", err))
+	}
+	return 0
 }
 
 // capped keeps the first bytes that are written to it.
