@@ -23,12 +23,22 @@ var notTried = map[string]string{
 	"bailey run --env ANTHROPIC_API_KEY claude":                                            agentsByName,
 	"bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'": agentsByName,
 
+	`bailey task run "Make sum.sh add: sh sum.sh 2 3 prints 5. sh test.sh has to pass." --checks "sh test.sh"`: tasksByAgents,
+	"bailey task run --file task.md --model small --budget 2M --follow":                                        tasksByAgents,
+	"bailey task diff sum-1f0c2a":                tasksByAgents,
+	`bailey task checks sum-1f0c2a "sh test.sh"`: tasksByAgents,
+	"bailey task merge sum-1f0c2a":               tasksByAgents,
+	"bailey task rm sum-1f0c2a":                  tasksByAgents,
+	"bailey serve --local":                       "it serves until it is stopped: TestSRV07_TheDoorIsForThisMachine has one",
+
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
 
 	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
+
+const tasksByAgents = "an agent and a model have to be there: TestPlanner_DelegatesChecksMergesAndCleans has both"
 
 // pageCommand is one command line that a page shows outside of a console.
 type pageCommand struct {
@@ -126,6 +136,10 @@ func tried(line string) string {
 	}
 	flags, _, inside := strings.Cut(script, " -- ")
 	switch {
+	case script == "bailey serve stop":
+		return "bailey task ls && " + script
+	case strings.HasPrefix(script, "bailey task "):
+		return script + "; status=$?; bailey serve stop; exit $status"
 	case strings.Contains(script, "--model small"):
 		return "mkdir -p ~/.config/bailey; printf '" + exampleModels + "' >~/.config/bailey/models.yaml; " + strings.TrimSuffix(script, "claude") + "-- true"
 	case aboutSecret.MatchString(script):
@@ -228,6 +242,7 @@ func judgeBlock(where, language, body string, commands []pageCommand) []string {
 	case language == "" && lines == len(commands) && lines > 0:
 	case language == "" && lines == 1 && isUsage(body):
 	case language == "yaml" && strings.HasPrefix(body, "net:\n"):
+	case language == "json" && len(toolCalls(body)) == lines && lines > 0: // TestDocumentationToolCalls
 	case language == "" && strings.ContainsAny(body, "│├"):
 	default:
 		return []string{fmt.Sprintf("%s: a block of %q that no test knows how to try", where, language)}

@@ -25,8 +25,7 @@ func (mcpServeCommand) Help() string {
 	return `MCP clients start this. It has the tools delegate_task, run_checks, task_status, task_result, cancel_task, list_models, list_tasks and cleanup_delegation, which are those of bailey task, and gives them to the service of tasks. That is started with the first use of a tool where it does not run, with --idle 30s; tasks go on when the client ends.
 
 Examples:
-  bailey mcp install claude
-  bailey mcp skill`
+  bailey mcp install claude --print                 how a client is told of it`
 }
 
 // Run serves the client at the other end of standard input and output.
@@ -80,8 +79,7 @@ func (mcpSkillCommand) Help() string {
 	return `A skill file for planners: when to delegate, how to write a task, how to judge what comes back, how to merge and clean up. Clients that know skills read it from a folder of theirs.
 
 Examples:
-  mkdir -p ~/.claude/skills/delegation
-  bailey mcp skill > ~/.claude/skills/delegation/SKILL.md`
+  bailey mcp skill > SKILL.md`
 }
 
 // Run prints the skill.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,6 +154,34 @@ func TestGuard(t *testing.T) {
 				t.Errorf("it says %s %v", body, resp.Header)
 			}
 		})
+	}
+}
+
+// TestGuard_IsWhatKeepsThemOut: behind it, the same requests are answered.
+func TestGuard_IsWhatKeepsThemOut(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := newServer(t, &fakeService{}, 0).Handler(l.Addr(), mcp.Door{TokenSum: sumOf(token)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(mcp.Unguarded(h))
+	srv.Listener = l
+	srv.Start()
+	t.Cleanup(srv.Close)
+	for name, change := range map[string]func(*http.Request){
+		"no token":       func(r *http.Request) { r.Header.Del("Authorization") },
+		"a page":         func(r *http.Request) { r.Header.Set("Origin", "https://evil.test") },
+		"another port":   func(r *http.Request) { r.Host = "127.0.0.1:1" },
+		"a page fetches": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+	} {
+		if resp := attempt(t, l.Addr().String(), change); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
 	}
 }
 
