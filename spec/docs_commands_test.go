@@ -25,6 +25,8 @@ var notTried = map[string]string{
 
 	`bailey task run "Make sum.sh add: sh sum.sh 2 3 prints 5. sh test.sh has to pass." --checks "sh test.sh"`: tasksByAgents,
 	"bailey task run --file task.md --model small --budget 2M --follow":                                        tasksByAgents,
+	`bailey task run "Fix the off-by-one in parse.go; go test ./... must pass" --checks "go test ./..."`:       tasksByAgents,
+	"bailey task run --n 3 --name parser - < task.md":                                                          tasksByAgents,
 	"bailey task diff sum-1f0c2a":                tasksByAgents,
 	`bailey task checks sum-1f0c2a "sh test.sh"`: tasksByAgents,
 	"bailey task merge sum-1f0c2a":               tasksByAgents,
