@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -98,9 +99,7 @@ func (d *mcpDoor) request(line string, fields map[string]string, body string) st
 	}
 	var b strings.Builder
 	b.WriteString(line + "\r\n")
-	for k, v := range fields {
-		all[k] = v
-	}
+	maps.Copy(all, fields)
 	for k, v := range all {
 		if v != "" {
 			b.WriteString(k + ": " + v + "\r\n")
