@@ -103,8 +103,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	r.Work.into(ws)
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
-	p.fill(ws, system, preset)
-	p.confine(r.Task)
+	p.fill(ws, system, preset, r.Task)
 	p.exec = wire.Exec{
 		Argv: r.Command, Dir: r.Work.dir(start), Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
@@ -184,7 +183,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 }
 
 // fill puts the parts together.
-func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.Preset) {
+func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.Preset, task *Task) {
 	s := &p.spec
 	s.UID, s.GID = system.UID, system.GID
 	preset.Mounts = slices.DeleteFunc(slices.Clone(preset.Mounts), func(m bailey.Mount) bool {
@@ -207,6 +206,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 			p.mounted = append(p.mounted, m)
 		}
 	}
+	p.confine(task)
 	p.quiet = preset.Quiet
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes, p.notes)
 }

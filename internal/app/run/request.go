@@ -42,7 +42,7 @@ type Request struct {
 	Tools    []string
 	Quiet    bool
 	JSON     bool
-	Task     *Task // it is the sandbox of a task or a check (RunTask)
+	Task     *Task // it is the sandbox of a task or a check (Delegate)
 
 	Environment string // --environment: a name or path of the store
 	Work        *Work  // of bailey's own runs; no flag sets it

@@ -47,8 +47,8 @@ type Outcome struct {
 	Lacks   []string  // what of the promised was not to be had, in sentences
 }
 
-// RunTask is Run for a request that has a Task.
-func RunTask(ctx context.Context, h Host, r Request) (Outcome, error) {
+// Delegate is Run for a request that has a Task.
+func Delegate(ctx context.Context, h Host, r Request) (Outcome, error) {
 	if h.Helper == nil {
 		h.Helper = local.Launch(h.Caller())
 	}

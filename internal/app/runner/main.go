@@ -43,7 +43,7 @@ func Main(host run.Host) int {
 	}
 	r := &runner{host: host, settings: &s, events: events, stop: make(chan struct{})}
 	defer r.onSignal()()
-	outcome, err := r.run(context.Background())
+	outcome, err := r.run(context.Background()) //nolint:forbidigo // a process begins here
 	return leave(end, ended(outcome, r.notes, err))
 }
 
@@ -117,7 +117,7 @@ func (r *runner) run(ctx context.Context) (run.Outcome, error) {
 	q := request(r.settings, h, r.command())
 	q.Task = task(r.settings, out, errs)
 	q.Task.Events, q.Task.Stop = r.events, r.stop
-	outcome, err := run.RunTask(ctx, h, q)
+	outcome, err := run.Delegate(ctx, h, q)
 	if out.over() || errs.over() {
 		r.notes = append(r.notes, fmt.Sprintf("the output is longer than %s: the rest of it was left out", config.Bytes(taskrun.MaxOutput)))
 	}

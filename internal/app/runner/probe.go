@@ -20,6 +20,6 @@ func Probe(ctx context.Context, h run.Host, dir string, argv []string) (int, err
 	r.Name = "" // there may be several at once
 	r.Task = task(&s, h.Stdout, h.Stderr)
 	r.Task.Events = io.Discard
-	o, err := run.RunTask(ctx, h, r)
+	o, err := run.Delegate(ctx, h, r)
 	return o.Code, err
 }

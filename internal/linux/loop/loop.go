@@ -17,14 +17,19 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
-// Format makes a file that holds an empty ext4 file system, whose top folder
-// belongs to a user and a group. The file is sparse: it takes what is written.
+// Size is how much a file system holds, and whose its top folder is.
+type Size struct {
+	Bytes, Files int64
+	UID, GID     int
+}
+
+// Format makes a file that holds an empty ext4 file system. The file is sparse: it takes what is written.
 // It must not be there yet. Errors are *bailey.Error: of kind Unsupported where
 // the machine has no mkfs.ext4.
 //
 // The file system keeps no journal: it lives as long as one task, and what a
 // crash of the whole machine leaves of it is not worth the writes.
-func Format(ctx context.Context, image string, size, files int64, uid, gid int) error {
+func Format(ctx context.Context, image string, size Size) error {
 	mkfs, err := find()
 	if err != nil {
 		return err
@@ -33,8 +38,8 @@ func Format(ctx context.Context, image string, size, files int64, uid, gid int) 
 	if err != nil {
 		return bailey.WrapError(bailey.Unavailable, "make a file for a file system", err, "")
 	}
-	if err = errors.Join(f.Truncate(size), f.Close()); err == nil {
-		err = format(ctx, mkfs, image, files, uid, gid)
+	if err = errors.Join(f.Truncate(size.Bytes), f.Close()); err == nil {
+		err = format(ctx, mkfs, image, size)
 	}
 	if err != nil {
 		return errors.Join(bailey.WrapError(bailey.Unsupported, "make a file system of its own for the work", err, ""), os.Remove(image))
@@ -54,10 +59,10 @@ func find() (string, error) {
 	return "", bailey.NewError(bailey.Unsupported, "this machine has no mkfs.ext4", "install e2fsprogs")
 }
 
-func format(ctx context.Context, mkfs, image string, files int64, uid, gid int) error {
+func format(ctx context.Context, mkfs, image string, size Size) error {
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", strconv.FormatInt(files, 10),
-		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", uid, gid), image)
+	cmd := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", strconv.FormatInt(size.Files, 10),
+		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", size.UID, size.GID), image)
 	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "/", &said
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("mkfs.ext4: %w: %s", err, strings.TrimSpace(said.String()))

@@ -23,7 +23,7 @@ func place(t *testing.T) (image, dir string) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := loop.Format(t.Context(), image, 8<<20, 1000, 4711, 4712); err != nil {
+	if err := loop.Format(t.Context(), image, loop.Size{Bytes: 8 << 20, Files: 1000, UID: 4711, GID: 4712}); err != nil {
 		t.Fatal(err)
 	}
 	return image, dir
@@ -86,7 +86,7 @@ func TestFormat_RefusesWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{there, link} {
-		if err := loop.Format(t.Context(), path, 8<<20, 100, 0, 0); bailey.KindOf(err) == bailey.Internal {
+		if err := loop.Format(t.Context(), path, loop.Size{Bytes: 8 << 20, Files: 100}); bailey.KindOf(err) == bailey.Internal {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
