@@ -110,7 +110,7 @@ func (s *taskSandbox) wait(t *testing.T) (taskEnd, string, string) {
 	t.Helper()
 	select {
 	case <-s.done:
-	case <-time.After(yard.Timeout):
+	case <-time.After(agentTime):
 		_ = s.cmd.Process.Kill()
 		t.Fatalf("the runner did not end\n%s\n%s", s.read(t, s.stdout), s.read(t, s.stderr))
 	}
@@ -403,7 +403,7 @@ func TestTask_StopAndKill(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(y.Dir, "work")); err != nil || string(b) != "work\n" {
 			t.Errorf("%q %v", b, err)
 		}
-		s = startTask(t, y, map[string]any{"command": `echo ready; while :; do sleep 0.05; done`})
+		s = startTask(t, y, map[string]any{"command": `head -c 1M /dev/zero > large; exec 3> open; echo kept >&3; echo ready; while :; do sleep 0.05; done`})
 		s.await(t, s.stdout, "ready")
 		tree := descendants(t, s.cmd.Process.Pid)
 		if len(tree) < 4 {
@@ -416,6 +416,11 @@ func TestTask_StopAndKill(t *testing.T) {
 		yard.Eventually(t, 10*time.Second, func() bool {
 			return !slices.ContainsFunc(tree, func(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 		}, func() string { return fmt.Sprintf("of %v some are left", tree) })
+		for name, size := range map[string]int64{"large": 1 << 20, "open": 5} {
+			if info, err := os.Stat(filepath.Join(y.Dir, name)); err != nil || info.Size() != size {
+				t.Errorf("what it wrote to %s is lost: %v %v", name, info, err)
+			}
+		}
 	})
 }
 
@@ -476,7 +481,7 @@ func TestMGW01_AgentsWorkHeadless(t *testing.T) {
 			const prompt = "--help is the first word of this task\nand \"this\" its second line"
 			s := startTask(t, y, map[string]any{
 				"kind": "agent", "harness": a.name, "model": "small", "prompt": prompt, "max_turns": 20, "guide": true, "thinking_tokens": 2048,
-				"budget": []string{"2M"},
+				"budget": []string{"2M"}, "limit": int64(agentTime - 30*time.Second),
 			}, func(c *exec.Cmd) {
 				c.Env = append(c.Env, "CANARY_OF_THE_CALLER=1", "ANTHROPIC_API_KEY=sk-of-the-caller")
 				for i, kv := range c.Env {
@@ -520,7 +525,23 @@ func TestMGW01_AgentsWorkHeadless(t *testing.T) {
 	}
 }
 
-// TestMGW01_TasksWireIsTheOnlyOne: an agent of a task reaches its model and
+// TestEGR01_TasksHaveTheWireAlone: an agent of a task has loopback, its model's
+// address on it, and nothing else.
+func TestEGR01_TasksHaveTheWireAlone(t *testing.T) {
+	t.Attr("claim", "EGR-01")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		newModelWorld(t, y, "anthropic", nil, provider.Say("one"))
+		e, out, errs := startTask(t, y, map[string]any{"kind": "agent", "harness": "claude", "model": "small", "prompt": "look", "max_turns": 3}, fakeAgent(t, y)).wait(t)
+		if e.ExitCode != 0 || !strings.Contains(out, "model 200\n") {
+			t.Fatalf("%+v %s %s", e, out, errs)
+		}
+		if strings.Count(out, "\nif ") != 1 || !strings.Contains(out, "\nif lo\n") || strings.Contains(out, "way out") {
+			t.Error(out)
+		}
+	})
+}
+
+// TestMGW01_TasksHaveOneModel: an agent of a task reaches its model and
 // nothing else, its token is of this sandbox alone, and the provider's key is
 // nowhere inside. What runs there is no real agent but a program that looks.
 func TestMGW01_TasksHaveOneModel(t *testing.T) {

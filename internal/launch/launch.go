@@ -82,9 +82,10 @@ func init() {
 	}
 }
 
-// wanted reports whether the process is a `bailey run` with something to run.
+// wanted reports whether the process is a `bailey run` with something to run, or
+// the runner of a task.
 func wanted(args []string) bool {
-	return len(args) > 2 && args[1] == "run" && !isRole(args[0])
+	return len(args) == 1 && args[0] == role.Runner || len(args) > 2 && args[1] == "run" && !isRole(args[0])
 }
 
 // isRole reports whether argv[0] is the name of a role and not of a command.

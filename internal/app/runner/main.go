@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/harness"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
@@ -30,6 +31,9 @@ func Main(host run.Host) int {
 	if err := errors.Join(harden.KeepDescriptors(), harden.NoCore()); err != nil {
 		return refuse(err)
 	}
+	// Its namespaces were made with the process; it waits for what it is told.
+	host.Helper = local.Launch(host.Caller())
+	defer host.Helper.Abandon()
 	settings := inherit.Polled(taskrun.SettingsFD, "settings")
 	events := os.NewFile(taskrun.EventsFD, "events")
 	end := os.NewFile(taskrun.EndFD, "end")
