@@ -265,8 +265,9 @@ func (w *envWorld) again(t *testing.T, kind string) {
 	}
 }
 
-// TestEnv_OwnersAndModes: what was installed is the caller's, and everybody may
-// read it, since a task's id is another one.
+// TestEnv_SeveralKindsAndFurtherPackages: one environment of all kinds, packages
+// that no file names, lists. What was installed is the caller's, and everybody
+// may read it, since a task's id is another one.
 func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
@@ -466,7 +467,7 @@ func TestEnv_AFailedBuildLeavesNothing(t *testing.T) {
 		{"pip, no such package", map[string]string{"requirements.txt": "nowhere\n"}, nil, "No matching distribution found for nowhere"},
 		{"npm, no such package", map[string]string{"package.json": `{"name":"mine","version":"1.0.0","dependencies":{"nowhere":"*"}}`}, nil, "404"},
 		{"go, no such module", map[string]string{"go.mod": "module mine.test/m\n\ngo 1.20\n\nrequire nowhere.test/m v1.0.0\n"}, nil, "nowhere.test/m"},
-		{"a host that is not the registry's", map[string]string{"requirements.txt": "x @ https://evil.test/x-1-py3-none-any.whl\n"}, nil, "evil.test"},
+		{"a host that is not the registry's", map[string]string{"package.json": `{"name":"mine","version":"1.0.0","dependencies":{"x":"https://evil.test/x.tgz"}}`}, nil, "evil.test"},
 		{"too large", map[string]string{"package.json": `{"name":"mine","version":"1.0.0","dependencies":{"hostile":"*"}}`}, []string{"--disk", "20M"}, "--disk raises it"},
 		{"too late", map[string]string{"package.json": `{"name":"mine","version":"1.0.0","dependencies":{"hostile":"*"}}`}, []string{"--timeout", "8s"}, "deadline"},
 	} {
@@ -496,32 +497,32 @@ func TestEnv_WhatIsCommittedIsBuilt(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		ran := filepath.Join(w.Home, "ran")
-		w.Write(t, "package.json", "{}") // not committed below
+		w.Write(t, "requirements.txt", "tiny\n") // not committed below
 		w.Host(t, "git", "init", "-q", ".")
 		r := w.Run(t, "env", "build").Exit(t, 1)
 		if !strings.Contains(r.Stderr, "no commit yet") {
 			t.Errorf("without a commit: %s", r.Stderr)
 		}
 		files := map[string]string{
-			".gitattributes": "requirements.txt export-ignore filter=evil\n* export-subst\n", "requirements.txt": "tiny\n", "sub/requirements.txt": "helper\n",
+			".gitattributes": "package.json export-ignore filter=evil\n* export-subst\n", "package.json": `{"dependencies":{"tiny":"*"}}`, "sub/package.json": `{"dependencies":{"hostile":"*"}}`,
 		}
 		for name, text := range files {
 			w.Write(t, name, text)
 		}
-		w.Host(t, "git", "add", ".gitattributes", "requirements.txt", "sub")
+		w.Host(t, "git", "add", ".gitattributes", "package.json", "sub")
 		w.Host(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "start")
 		evil := "touch " + ran + "; cat"
 		for _, kv := range [][2]string{{"core.fsmonitor", evil}, {"filter.evil.smudge", evil}, {"core.sshCommand", evil}, {"tar.tar.command", evil}, {"core.pager", evil}} {
 			w.Host(t, "git", "config", kv[0], kv[1])
 		}
 		r = w.Run(t, "env", "build").Exit(t, 125)
-		if !strings.Contains(r.Stderr, "no node project") {
-			t.Errorf("with a package.json that is not committed: %s", r.Stderr)
+		if !strings.Contains(r.Stderr, "no python project") {
+			t.Errorf("with a requirements.txt that is not committed: %s", r.Stderr)
 		}
-		w.Run(t, "env", "build", "--kind", "python").OK(t)
-		w.Run(t, "run", "--environment", "work", "--", "python", "-c", "import tiny").OK(t)
+		w.Run(t, "env", "build", "--kind", "node").OK(t)
+		w.Run(t, "run", "--environment", "work", "--", "node", "-e", "require('tiny')").OK(t)
 		w.Run(t, "env", "build", "--repo", "sub").OK(t)
-		w.Run(t, "run", "--environment", "sub", "--", "python", "-c", "import helper").OK(t)
+		w.Run(t, "run", "--environment", "sub", "--", "ls", "/opt/env/node/node_modules/hostile/script.sh").OK(t)
 		if _, err := os.Lstat(ran); err == nil {
 			t.Error("a command of the repository's configuration ran on the host")
 		}

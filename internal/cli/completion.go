@@ -125,26 +125,7 @@ func (c *completeCommand) Run(a *app) error {
 		words = joinEquals(words)
 	}
 	s := suggest(a.model.Model, words)
-	if s.sandboxes {
-		infos, _ := control.List(a.ctx, a.host.Dirs.Runtime) // a completion has nobody to tell
-		for _, i := range infos {
-			s.values = append(s.values, candidate{i.Name, i.Status + " in " + i.Workspace})
-		}
-	}
-	if s.secrets {
-		for _, name := range a.host.Vault().Names() {
-			s.values = append(s.values, candidate{name, ""})
-		}
-	}
-	if s.environments {
-		s.values = append(s.values, a.environmentNames()...)
-	}
-	if s.models {
-		s.values = append(s.values, a.modelNames()...)
-	}
-	if s.tasks {
-		s.values = append(s.values, a.taskNames()...)
-	}
+	s.values = append(s.values, a.namesFor(s)...)
 	cut := ""
 	if flag, _, found := strings.Cut(s.word, "="); found && c.Shell == "bash" && strings.HasPrefix(flag, "-") {
 		cut = flag + "=" // bash takes what stands behind it for the word
@@ -158,6 +139,31 @@ func (c *completeCommand) Run(a *app) error {
 	}
 	_, err := fmt.Fprint(a.stdout, out.String())
 	return err
+}
+
+// namesFor returns the names that are asked for of what there is.
+func (a *app) namesFor(s suggestion) (out []candidate) {
+	if s.sandboxes {
+		infos, _ := control.List(a.ctx, a.host.Dirs.Runtime) // a completion has nobody to tell
+		for _, i := range infos {
+			out = append(out, candidate{i.Name, i.Status + " in " + i.Workspace})
+		}
+	}
+	if s.secrets {
+		for _, name := range a.host.Vault().Names() {
+			out = append(out, candidate{name, ""})
+		}
+	}
+	if s.environments {
+		out = append(out, a.environmentNames()...)
+	}
+	if s.models {
+		out = append(out, a.modelNames()...)
+	}
+	if s.tasks {
+		out = append(out, a.taskNames()...)
+	}
+	return out
 }
 
 // joinEquals undoes that bash splits words at "=".

@@ -71,13 +71,14 @@ func (c *envBuildCommand) Run(a *app) error {
 		Project: project, Kinds: kinds, Name: asBytes(string(c.Name)), Packages: each(c.Packages, asBytes), Rebuild: c.Rebuild, Arch: runtime.GOARCH,
 		NPMRC: mirror.SourceOf("npm", from).NPMRC,
 		Env: map[environment.Kind][]string{
+			environment.Node:   nil, // has a file of settings
 			environment.Python: mirror.SourceOf("pip", from).Env,
 			environment.Go:     mirror.SourceOf("go", from).Env,
 		},
 		Say: b.said.say, Now: a.now,
 	}, b)
 	b.said.clear()
-	if f, ok := errors.AsType[*environment.Failed](err); ok && ctx.Err() == nil {
+	if f, ok := errors.AsType[*environment.FailedError](err); ok && ctx.Err() == nil {
 		return c.failed(a, b, f)
 	}
 	if ctx.Err() != nil {
@@ -112,7 +113,7 @@ func (c *envBuildCommand) kinds() ([]environment.Kind, error) {
 }
 
 // failed shows the end of what a step said.
-func (c *envBuildCommand) failed(a *app, b *envBuilder, f *environment.Failed) error {
+func (c *envBuildCommand) failed(a *app, b *envBuilder, f *environment.FailedError) error {
 	for _, line := range b.said.tail() {
 		_, _ = fmt.Fprintln(a.stderr, line)
 	}

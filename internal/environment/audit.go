@@ -56,7 +56,7 @@ func inspect(tree string, uid int) (*audit, error) {
 		return nil, fmt.Errorf("look at the environment: %w", err)
 	}
 	defer func() { _ = dir.Close() }() // a place, no contents
-	a := &audit{dir: dir, uid: uid, bytes: 0, files: 0, found: map[finding][]string{}, count: map[finding]int{}}
+	a := &audit{dir: dir, uid: uid, bytes: 0, files: 0, found: make(map[finding][]string), count: make(map[finding]int)}
 	if err := a.folder("", 0); err != nil {
 		return nil, err
 	}

@@ -39,14 +39,16 @@ type Step struct {
 	Programs []string       // of the machine, to be shown as if the command were one of them
 }
 
-// Failed is the error of a step whose command ended with another code than 0.
-type Failed struct {
+// FailedError is the error of a step whose command ended with another code than 0.
+type FailedError struct {
 	Step string
 	Code int
 }
 
 // Error says which step it was.
-func (f *Failed) Error() string { return fmt.Sprintf("%s ended with exit code %d", f.Step, f.Code) }
+func (f *FailedError) Error() string {
+	return fmt.Sprintf("%s ended with exit code %d", f.Step, f.Code)
+}
 
 // Runner runs one step in a sandbox, to its end, and returns the exit code.
 type Runner interface {
@@ -114,7 +116,7 @@ type Built struct {
 
 // Build builds an environment, or finds that it is there already. Until it is
 // whole nothing of it has a name; a build that fails leaves nothing. Errors are
-// of type *bailey.Error, or *Failed.
+// of type *bailey.Error, or *FailedError.
 func (s Store) Build(ctx context.Context, r Request, run Runner) (built Built, err error) {
 	if err := r.check(); err != nil {
 		return Built{}, err
@@ -211,7 +213,7 @@ func (b *build) step(ctx context.Context, s Step, packages ...string) error {
 	s.Command = append([]string{"/bin/sh", "-c", script(s.Name), s.Name}, packages...)
 	code, err := b.run.Step(ctx, s)
 	if err == nil && code != 0 {
-		err = &Failed{Step: s.Name, Code: code}
+		err = &FailedError{Step: s.Name, Code: code}
 	}
 	return err
 }

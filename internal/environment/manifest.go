@@ -65,7 +65,8 @@ func (k Kind) part() part {
 			variables: []Variable{
 				{"VIRTUAL_ENV", at},
 				{"PYTHONDONTWRITEBYTECODE", "1"}, // or a run leaves its compiled files in the work
-				{"PIP_NO_INDEX", "1"}, {"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
+				{"PIP_NO_INDEX", "1"},
+				{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
 			},
 		}
 	case Node:

@@ -160,16 +160,27 @@ func TestSourceOf(t *testing.T) {
 		files, env map[string]string
 		want       string
 	}{
-		{"pip", map[string]string{"~/.config/pip/pip.conf": "[global]\nindex-url = https://user:canary@own.example.com/simple\nextra-index-url =\n    https://x.example.com/simple\n    http://y.example.com/simple\ntrusted-host = y.example.com\n"}, nil,
-			"PIP_INDEX_URL=https://own.example.com/simple PIP_EXTRA_INDEX_URL=https://x.example.com/simple http://y.example.com/simple PIP_TRUSTED_HOST=y.example.com"},
+		{
+			"pip",
+			map[string]string{"~/.config/pip/pip.conf": "[global]\nindex-url = https://user:canary@own.example.com/simple\nextra-index-url =\n    https://x.example.com/simple\n    http://y.example.com/simple\ntrusted-host = y.example.com\n"},
+			nil,
+			"PIP_INDEX_URL=https://own.example.com/simple PIP_EXTRA_INDEX_URL=https://x.example.com/simple http://y.example.com/simple PIP_TRUSTED_HOST=y.example.com",
+		},
 		{"pip", map[string]string{"root/usr/lib/python3/dist-packages/pip/_internal/models/index.py": "PyPI = PackageIndex(\n    \"https://p.example.com/\", file_storage_domain=\"f.example.com\"\n)\n"}, nil, ""},
 		{"pip", nil, map[string]string{"PIP_INDEX_URL": "file:///etc"}, ""},
-		{"npm", map[string]string{"~/.npmrc": "//r.example.com/:_authToken=canary\nregistry = https://me:canary@r.example.com/npm/\n@own:registry=https://own.example.com:4873\n@e\nvil:registry=https://evil.example.com\n"}, nil,
-			"registry=https://r.example.com/npm/\n@own:registry=https://own.example.com:4873\nvil:registry=https://evil.example.com\n"},
+		{
+			"npm",
+			map[string]string{"~/.npmrc": "//r.example.com/:_authToken=canary\nregistry = https://me:canary@r.example.com/npm/\n@own:registry=https://own.example.com:4873\n@e\nvil:registry=https://evil.example.com\n"},
+			nil,
+			"registry=https://r.example.com/npm/\n@own:registry=https://own.example.com:4873\nvil:registry=https://evil.example.com\n",
+		},
 		{"npm", nil, map[string]string{"npm_config_registry": "https://env.example.com"}, "registry=https://env.example.com\n"},
 		{"npm", map[string]string{"~/.npmrc": "@a;b:registry=https://a.example.com\nregistry=https://canary:12/3@npm.example.com/\n"}, nil, ""},
-		{"go", nil, map[string]string{"GOPROXY": "https://me:canary@a.example.com|http://b.example.com/x,direct", "GOSUMDB": "off", "GONOSUMDB": "x.example.com"},
-			"GOPROXY=https://a.example.com|http://b.example.com/x,direct GOSUMDB=off GONOSUMDB=x.example.com"},
+		{
+			"go", nil,
+			map[string]string{"GOPROXY": "https://me:canary@a.example.com|http://b.example.com/x,direct", "GOSUMDB": "off", "GONOSUMDB": "x.example.com"},
+			"GOPROXY=https://a.example.com|http://b.example.com/x,direct GOSUMDB=off GONOSUMDB=x.example.com",
+		},
 		{"go", map[string]string{"~/.config/go/env": "GOPROXY=https://user.example.com\nGOPRIVATE=*.own.example.com\n"}, nil, "GOPROXY=https://user.example.com GOPRIVATE=*.own.example.com"},
 		{"go", map[string]string{"ws/env": "GOPROXY=https://evil.example.com\n"}, map[string]string{"GOENV": "DIR/ws/env"}, ""},
 		{"apt", nil, nil, ""},

@@ -93,15 +93,11 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
-	if err := p.openEnvironment(h, r, ws); err != nil {
-		return nil, err
-	}
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
-		return nil, errors.Join(err, p.environment.Close())
+		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	r.Work.into(ws)
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
 	p.exec = wire.Exec{
@@ -175,11 +171,19 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.root != nil {
 		host.Root = p.root.DER()
 	}
-	var err error
-	if host.Tools, err = p.tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err != nil {
+	r.Work.into(ws)
+	if err := p.openEnvironment(h, r, ws); err != nil {
 		return rootfs.Plan{}, err
 	}
-	return rootfs.FromHost(host)
+	var err error
+	var plan rootfs.Plan
+	if host.Tools, err = p.tools(h, r, ws.Seen(), preset, r.agentTools(p.model)); err == nil {
+		plan, err = rootfs.FromHost(host)
+	}
+	if err != nil {
+		return rootfs.Plan{}, errors.Join(err, p.environment.Close())
+	}
+	return plan, nil
 }
 
 // fill puts the parts together.
