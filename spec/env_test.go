@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/origin"
@@ -282,14 +285,16 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 		if !strings.Contains(r.Stderr, "--kind") {
 			t.Errorf("packages of an unknown kind: %s", r.Stderr)
 		}
-		w.Run(t, "env", "build", "--name", "all").OK(t)
-		for _, p := range envProjects() {
-			w.tests(t, p, "--environment", "all").OK(t)
-		}
+		w.Run(t, "env", "build", "--kind", "node", "--kind", "go", "--name", "all").OK(t)
 		w.Run(t, "env", "build", "--kind", "python", "--name", "py", "--", "further").OK(t)
+		for i, p := range envProjects() {
+			name := []string{"py", "all", "all"}[i]
+			w.tests(t, p, "--environment", name).OK(t)
+			w.checked(t, p, filepath.Join(w.store(), name))
+		}
 		w.Run(t, "run", "--environment", "py", "--", "python", "-c", "import further, tiny").OK(t)
-		w.Run(t, "run", "--environment", "all", "--", "python", "-c", "import further").Exit(t, 1) // twin
-		if r := w.Run(t, "env", "ls").OK(t); !strings.Contains(r.Stdout, "python, node, go") || !strings.Contains(r.Stdout, "\npy ") {
+		w.Run(t, "run", "--environment", "all", "--", "python3", "-c", "import further").Exit(t, 1) // twin
+		if r := w.Run(t, "env", "ls").OK(t); !strings.Contains(r.Stdout, "node, go") || !strings.Contains(r.Stdout, "\npy ") {
 			t.Errorf("listed: %s", r.Stdout)
 		}
 		err := filepath.Walk(w.store(), func(path string, info os.FileInfo, err error) error {
@@ -312,6 +317,68 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 			t.Errorf("left in the store: %q", left)
 		}
 		w.Run(t, "run", "--environment", "all", "--", "true").Exit(t, 125)
+	})
+}
+
+// checked runs a project's tests as a check does: at another place, by an id
+// that owns nothing, without a way out.
+func (w *envWorld) checked(t *testing.T, p envProject, environment string) {
+	t.Helper()
+	settings := map[string]any{"command": p.test, "environment": environment}
+	if e, out, errs := startTask(t, w.Yard, settings).wait(t); e.ExitCode != 0 || !strings.Contains(out, "passed") {
+		t.Errorf("%s, as a check: %+v\n%s%s", p.kind, e, out, errs)
+	}
+	delete(settings, "environment")
+	if e, out, _ := startTask(t, w.Yard, settings).wait(t); e.ExitCode == 0 || e.Error != "" { // the twin
+		t.Errorf("%s, as a check without an environment: %+v\n%s", p.kind, e, out)
+	}
+	settings["environment"] = w.Home
+	if e, out, _ := startTask(t, w.Yard, settings).wait(t); e.ExitCode != 125 || e.Error == "" || out != "" {
+		t.Errorf("%s, with the home for an environment: %+v\n%s", p.kind, e, out)
+	}
+}
+
+// TestEnv_RunChecks: a planner's checks have the environment that they name, and
+// no other folder.
+func TestEnv_RunChecks(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Dir = filepath.Join(y.Home, "work") // where tasks may have repositories
+		y.WriteHome(t, "work/README", "")
+		w := newEnvWorld(t, y, "")
+		p := envProjects()[2]
+		w.commit(t, p.files)
+		w.Host(t, "git", "branch", "-M", "main")
+		w.Run(t, "env", "build").OK(t)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		t.Cleanup(cancel)
+		cmd := w.Command(ctx, "mcp")
+		cmd.Stderr = os.Stderr
+		session, err := sdk.NewClient(&sdk.Implementation{Name: "planner", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = session.Close()
+			stop, done := context.WithTimeout(ctx, time.Minute)
+			defer done()
+			_ = w.Command(stop, "serve", "stop").Run() // it may have ended by itself
+		})
+		for environment, want := range map[string]string{
+			"work": "passed on", filepath.Join(w.store(), "work"): "passed on", "": "FAILED on", "none": "no environment", w.Home: "not an environment",
+		} {
+			arguments := map[string]any{"repo_path": w.Dir, "branch": "main", "command": p.test}
+			if environment != "" {
+				arguments["environment"] = environment
+			}
+			r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "run_checks", Arguments: arguments})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(r.Content)
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("environment %q: %s, want %q (%v)", environment, text, want, err)
+			}
+		}
 	})
 }
 
