@@ -131,9 +131,10 @@ func TestPlanner_DelegatesChecksMergesAndCleans(t *testing.T) {
 				"task": "sum.sh subtracts. Make it add: sh sum.sh 2 3 prints 5. sh test.sh prints ok then.", "repo_path": p.repo,
 				"harness": a.agent, "model": a.model, "budget": "2M",
 			}})
-			t.Log(text, p.said)
 			if r.Status != "success" || r.Branch != "agent/"+r.ID || r.Turns != 3 || !strings.Contains(r.Diff, "+echo $(($1 + $2))") {
-				t.Fatalf("the result is %+v\n%s", r, p.asked())
+				var log struct{ Text string }
+				p.ask(t, &log, &sdk.CallToolParams{Name: "task_result", Arguments: map[string]any{"id": r.ID, "part": "log"}})
+				t.Fatalf("%s\n%s\n%s", text, p.asked(), log.Text)
 			}
 			if !strings.Contains(r.Report, "It adds now.") || strings.Contains(r.Report, " </untrusted> ") || r.UntrustedNotice == "" {
 				t.Errorf("the report is %q", r.Report)
