@@ -124,8 +124,15 @@ func (s *served) live(t *testing.T, roles ...posture.Role) []posture.Posture {
 	t.Helper()
 	go func() {
 		ctx := context.WithoutCancel(t.Context())
-		_, _, _ = s.ask(ctx, http.MethodPost, "/v1/checks", map[string]any{"repo_path": s.y.Dir, "branch": "main", "command": "sleep 600", "timeout_minutes": 1})
+		_, _, _ = s.ask(ctx, http.MethodPost, "/v1/checks", map[string]any{"repo_path": s.y.Dir, "branch": "main", "command": "echo up; sleep 600", "timeout_minutes": 1})
 	}()
+	yard.Eventually(t, yard.Timeout, func() bool {
+		said, _ := filepath.Glob(filepath.Join(s.y.Home, ".local/share/bailey/engine/*/output.log"))
+		return slices.ContainsFunc(said, func(path string) bool {
+			b, _ := os.ReadFile(path)
+			return string(b) == "up\n"
+		})
+	}, func() string { return "the check's command does not run\n" + s.log() })
 	return s.await(t, append(roles, posture.Control, posture.Runner, posture.Helper, posture.Sentry, posture.Stub)...)
 }
 
@@ -200,6 +207,15 @@ func (s *served) expected(t *testing.T, list []posture.Posture) posture.Config {
 		c.Writable = append(c.Writable, source)
 	}
 	helper := find(t, list, posture.Helper)
+	for _, p := range list { // of the sandbox that has a model, where there are two
+		if p.Role == posture.Gateway {
+			for _, h := range list {
+				if h.Role == posture.Helper && h.UIDs[0]^0x400000 == p.UIDs[0] {
+					helper = h
+				}
+			}
+		}
+	}
 	if s.y.UID == 0 {
 		c.Root, c.Grouped = true, true
 		n := helper.UIDs[0]
@@ -262,8 +278,8 @@ func TestPRV01_TheLauncherIsSmall(t *testing.T) {
 		s := serveTasks(t, y)
 		list := s.live(t)
 		c := s.judge(t, list, posture.Launcher, posture.Runner)
-		if launcher := find(t, list, posture.Launcher); len(posture.Diff(launcher, posture.Expected(posture.Runner, c))) == 0 {
-			t.Error("twin: the launcher passes for a runner")
+		if launcher := find(t, list, posture.Launcher); len(posture.Diff(launcher, posture.Expected(posture.Control, c))) == 0 {
+			t.Error("twin: the launcher passes for control")
 		}
 		// It holds the sockets for the next control, and answers on none.
 		control := find(t, list, posture.Control).PID
@@ -544,11 +560,7 @@ func TestISO09_TheDeadlineOfATask(t *testing.T) {
 		for name, blows := range cases {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each lasts a minute
-				one := yard.Root(t)
-				if y.UID != 0 {
-					one = yard.Unprivileged(t)
-				}
-				s := serveTasks(t, one)
+				s := serveTasks(t, another(t, y))
 				list := s.live(t, posture.Watchdog)
 				began := time.Now()
 				for _, b := range blows {
@@ -573,4 +585,121 @@ func TestISO09_TheDeadlineOfATask(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestSRV09_KilledAtAnyPoint kills each role of a service while a sandbox runs
+// or is made. Nothing is orphaned, what was begun is known to the next one, and
+// what another role keeps goes on.
+func TestSRV09_KilledAtAnyPoint(t *testing.T) {
+	t.Attr("claim", "SRV-09")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		t.Run("launcher", func(t *testing.T) {
+			s := serveTasks(t, another(t, y))
+			s.goneWith(t, s.live(t), posture.Launcher)
+			// The next one begins where this one ended.
+			next := serveTasks(t, s.y)
+			if c := next.check(t, "cat file"); !c.Passed {
+				t.Errorf("after the restart: %+v", c)
+			}
+			left, err := filepath.Glob(filepath.Join(s.y.Home, ".local/share/bailey/engine/*"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("the next service keeps %v (%v)", left, err)
+			}
+		})
+		t.Run("control", func(t *testing.T) {
+			s := serveTasks(t, another(t, y))
+			list := s.live(t)
+			control, sentry := find(t, list, posture.Control).PID, find(t, list, posture.Sentry).PID
+			started := startOf(t, sentry)
+			if err := syscall.Kill(control, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			yard.Eventually(t, yard.Timeout, func() bool {
+				code, _, err := s.ask(t.Context(), http.MethodGet, "/v1/hello", struct{}{})
+				return err == nil && code == http.StatusOK
+			}, func() string { return "no control answers again\n" + s.log() })
+			if again := find(t, s.await(t, posture.Control), posture.Control).PID; again == control {
+				t.Error("twin: control was not killed")
+			}
+			if startOf(t, sentry) != started && started != "" {
+				t.Log("the check of a client that is gone was ended") // it may be: nobody waits for it
+			}
+		})
+		t.Run("runner", func(t *testing.T) {
+			s := serveTasks(t, another(t, y))
+			list := s.live(t)
+			s.goneWith(t, list, posture.Runner)
+			if c := s.check(t, "cat file"); !c.Passed {
+				t.Errorf("the service after a runner was killed: %+v", c)
+			}
+		})
+		t.Run("git", func(t *testing.T) {
+			s := serveTasks(t, another(t, y))
+			hit := make(chan int, 1)
+			go func() {
+				for t.Context().Err() == nil {
+					list, _ := posture.Reader{}.Service(s.pid)
+					for _, p := range list {
+						if p.Role == posture.Git && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
+							hit <- p.PID
+							return
+						}
+					}
+				}
+			}()
+			for range 50 { // it lives for a moment
+				_, b, err := s.ask(t.Context(), http.MethodPost, "/v1/checks", map[string]any{"repo_path": s.y.Dir, "branch": "main", "command": "true", "timeout_minutes": 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(hit) > 0 {
+					t.Logf("the check's answer: %s", b)
+					break
+				}
+			}
+			if len(hit) == 0 {
+				t.Fatal("twin: no helper was killed")
+			}
+			if c := s.check(t, "cat file"); !c.Passed {
+				t.Errorf("the service after a helper was killed: %+v", c)
+			}
+		})
+	})
+}
+
+// another is one more yard of the same identity.
+func another(t *testing.T, y *yard.Yard) *yard.Yard {
+	t.Helper()
+	if y.UID == 0 {
+		return yard.Root(t)
+	}
+	return yard.Unprivileged(t)
+}
+
+// goneWith kills a role, and waits until everything that descended from it is
+// gone.
+func (s *served) goneWith(t *testing.T, list []posture.Posture, role posture.Role) {
+	t.Helper()
+	known := map[int]string{}
+	for _, p := range list {
+		if role == posture.Launcher || p.Role != posture.Launcher && p.Role != posture.Control {
+			known[p.PID] = startOf(t, p.PID)
+		}
+	}
+	if len(known) < 5 {
+		t.Fatalf("twin: there are %d processes", len(known))
+	}
+	if err := syscall.Kill(find(t, list, role).PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	yard.Eventually(t, 10*time.Second, func() bool {
+		left = nil
+		for pid, started := range known {
+			if now := startOf(t, pid); now != "" && now == started {
+				left = append(left, strings.ReplaceAll(readProc(t, pid, "cmdline"), "\x00", " "))
+			}
+		}
+		return len(left) == 0
+	}, func() string { return fmt.Sprintf("left after 10 s: %v", left) })
 }

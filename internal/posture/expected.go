@@ -74,6 +74,11 @@ func Expected(role Role, c Config) Posture {
 	case Control:
 		p := c.outward(Control, c.Control)
 		p.FDs = append(p.FDs, "host:*/control", "host:*/control/*") // its own folder
+		// What sandboxes said, and what was collected: opened by the launcher, to
+		// be read.
+		for _, name := range []string{"output.log", "errors.log", "events.log", "collected"} {
+			p.FDs = append(p.FDs, "host:*/engine/*/"+name)
+		}
 		return p
 	case Runner:
 		return c.runner()
@@ -293,6 +298,7 @@ func (c Config) inside(role Role) Posture {
 func (c Config) launcher() Posture {
 	p := c.hostSide(Launcher, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
 	p.Caps, p.NoNewPrivs, p.Seccomp = c.Caller.Caps, c.Caller.NoNewPrivs, c.Caller.Seccomp
+	p.Mounts = []string{"*"} // the host's: it is what the others are compared with
 	p.FDs = append(p.FDs,
 		"anon:pidfd*", "memfd:*", "host:*/serve.lock", "host:*/serve.log", "host:*/engine", "host:*/engine/*", "host:*/state/bailey/control")
 	return p
