@@ -551,7 +551,7 @@ func TestISO09_TheDeadlineOfATask(t *testing.T) {
 		}
 		kill, stop := syscall.SIGKILL, syscall.SIGSTOP
 		cases := map[string][]blow{
-			"control killed":              {{posture.Control, kill}},
+			"control killed for good":     {{posture.Launcher, stop}, {posture.Control, kill}}, // a launcher that runs starts it again, and that one ends what nobody waits for
 			"control stopped":             {{posture.Control, stop}},
 			"all but the launcher":        {{posture.Control, stop}, {posture.Runner, stop}, {posture.Watchdog, stop}},
 			"all but runner and watchdog": {{posture.Control, stop}, {posture.Launcher, stop}},

@@ -114,7 +114,7 @@ type checked interface{ Check() error }
 
 // operations is the closed list.
 func operations() map[op]operation {
-	return map[op]operation{
+	return map[op]operation{ //nolint:exhaustive // cancel is no operation of an Engine
 		opSnapshot: on(func(ctx context.Context, e Host, r SnapshotRequest) (any, []*os.File, error) {
 			return plain(e.Snapshot(ctx, r))
 		}),

@@ -72,14 +72,7 @@ func Expected(role Role, c Config) Posture {
 	case Launcher:
 		return c.launcher()
 	case Control:
-		p := c.outward(Control, c.Control)
-		p.FDs = append(p.FDs, "host:*/control", "host:*/control/*") // its own folder
-		// What sandboxes said, and what was collected: opened by the launcher, to
-		// be read.
-		for _, name := range []string{"output.log", "errors.log", "events.log", "collected"} {
-			p.FDs = append(p.FDs, "host:*/engine/*/"+name)
-		}
-		return p
+		return c.control()
 	case Runner:
 		return c.runner()
 	case Git:
@@ -301,6 +294,18 @@ func (c Config) launcher() Posture {
 	p.Mounts = []string{"*"} // the host's: it is what the others are compared with
 	p.FDs = append(p.FDs,
 		"anon:pidfd*", "memfd:*", "host:*/serve.lock", "host:*/serve.log", "host:*/engine", "host:*/engine/*", "host:*/state/bailey/control")
+	return p
+}
+
+// control faces people, planners and what agents print, and may do nothing.
+func (c Config) control() Posture {
+	p := c.outward(Control, c.Control)
+	p.FDs = append(p.FDs, "host:*/control", "host:*/control/*") // its own folder
+	// What sandboxes said, and what was collected: opened by the launcher, to be
+	// read.
+	for _, name := range []string{"output.log", "errors.log", "events.log", "collected"} {
+		p.FDs = append(p.FDs, "host:*/engine/*/"+name)
+	}
 	return p
 }
 

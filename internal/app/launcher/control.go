@@ -71,7 +71,7 @@ func (c *control) once(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = ours.Close() }()
-	child, err := c.start(theirs)
+	child, err := c.start(theirs) //nolint:contextcheck // it outlives ctx by its grace
 	if err := errors.Join(err, theirs.Close()); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *control) once(ctx context.Context) error {
 		child.end(controlGrace)
 	}
 	done()
-	<-served
+	_ = <-served // it is in err, if it came first
 	return errors.Join(err, fmt.Errorf("it ended: %v", child.cmd.ProcessState))
 }
 

@@ -94,16 +94,6 @@ func (h *household) fork(c *child) error {
 // signal sends a signal to a child, or to nobody if it has ended.
 func (c *child) signal(s syscall.Signal) { _ = c.cmd.Process.Signal(s) }
 
-// ended reports whether it has.
-func (c *child) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // end asks a child to end, kills it when it has not after the grace, and
 // returns when it is gone.
 func (c *child) end(grace time.Duration) {

@@ -96,7 +96,7 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 	if err != nil {
 		return launcher.Streams{}, err
 	}
-	err = e.run(u, asked, taskrun.Settings{
+	err = e.run(u, asked, taskrun.Settings{ //nolint:contextcheck // a sandbox does not depend on who asked for it
 		Kind: taskrun.Agent, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: rec.Snapshot.Subdir, Limit: r.Timeout,
 		Environment: env, Harness: r.Harness, Model: r.Model, Prompt: r.Prompt, MaxTurns: r.MaxTurns,
 		Budget: r.Budget, Guide: r.Guide, ThinkingTokens: r.ThinkingTokens,
@@ -181,7 +181,7 @@ func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, as
 	if err != nil {
 		return err
 	}
-	return e.run(u, asked, taskrun.Settings{
+	return e.run(u, asked, taskrun.Settings{ //nolint:contextcheck // as an agent's
 		Kind: taskrun.Check, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: got.Subdir, Limit: r.Timeout,
 		Environment: env, Command: r.Command,
 	})

@@ -49,7 +49,7 @@ func ReadText(f *os.File, limit int64) ([]byte, error) {
 	var failed error
 	err = conn.Control(func(fd uintptr) { seals, failed = unix.FcntlInt(fd, unix.F_GET_SEALS, 0) })
 	if err := errors.Join(err, failed); err != nil || seals&sealed != sealed {
-		return nil, fmt.Errorf("%w (%v)", ErrNotSealed, err)
+		return nil, errors.Join(ErrNotSealed, err)
 	}
 	info, err := f.Stat()
 	if err != nil {
