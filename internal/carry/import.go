@@ -29,7 +29,7 @@ type importer struct {
 // startImport starts git with a git folder of bailey's own.
 func startImport(ctx context.Context, g git) (*importer, error) {
 	i := &importer{complaint: &tail{}, ctx: ctx}
-	i.cmd = g.command(ctx, i.complaint, "fast-import", "--quiet", "--done", "--force", "--date-format=raw", "--depth=10")
+	i.cmd = g.command(ctx, i.complaint, "fast-import", "--quiet", "--done", "--force", "--date-format=raw", "--depth=0")
 	in, err := i.cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start import: %w", err)

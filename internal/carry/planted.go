@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
@@ -85,30 +84,101 @@ func plantedAt(name string, mode uint32, data []byte, base func() []byte) task.P
 		}
 		return task.Planted{}
 	}
-	for _, p := range plants() {
-		if slices.ContainsFunc(p.names, func(pattern string) bool { return p.at(pattern, name) }) {
-			return task.Planted{Path: name, Kind: p.kind, Why: p.why}
-		}
+	if p := finder().find(name); p != nil {
+		return task.Planted{Path: name, Kind: p.kind, Why: p.why}
 	}
 	return plantedText(name, mode, data, base)
 }
 
-// at compares a path without regard for case: some file systems have none.
-func (plant) at(pattern, name string) bool {
-	pattern, name = strings.ToLower(pattern), strings.ToLower(name)
+// plantFinder is the list made ready for many paths: most are told by one look
+// at each of their parts. Everything in it is lower case, as some file systems
+// do not tell the cases apart. The numbers are places in the list, of which the
+// first that matches is told.
+type plantFinder struct {
+	list    []plant
+	bases   map[string]int // whole last parts
+	endings map[string]int // of last parts, from the last dot on
+	folders map[string]int // parts on the way
+	rest    []plantPattern
+}
+
+type plantPattern struct {
+	pattern string
+	plant   int
+}
+
+var finder = sync.OnceValue(func() *plantFinder {
+	f := &plantFinder{list: plants(), bases: map[string]int{}, endings: map[string]int{}, folders: map[string]int{}, rest: nil}
+	for i, p := range f.list {
+		for _, pattern := range p.names {
+			f.add(strings.ToLower(pattern), i)
+		}
+	}
+	return f
+})
+
+func (f *plantFinder) add(pattern string, i int) {
+	folder, isFolder := strings.CutSuffix(pattern, "/")
+	ending, isEnding := strings.CutPrefix(pattern, "*")
+	to, key := f.bases, pattern
+	switch {
+	case isFolder && !strings.ContainsAny(folder, "/*?["):
+		to, key = f.folders, folder
+	case isEnding && strings.LastIndexByte(ending, '.') == 0 && !strings.ContainsAny(ending, "/*?["):
+		to, key = f.endings, ending
+	case strings.ContainsAny(pattern, "/*?["):
+		f.rest = append(f.rest, plantPattern{pattern, i})
+		return
+	}
+	if _, there := to[key]; !there {
+		to[key] = i
+	}
+}
+
+// find returns the first of the list that a path is, or nil.
+func (f *plantFinder) find(name string) *plant {
+	name = strings.ToLower(name)
+	first := len(f.list)
+	take := func(i int, there bool) {
+		if there {
+			first = min(first, i)
+		}
+	}
+	dir, base := path.Split(name)
+	i, there := f.bases[base]
+	take(i, there)
+	i, there = f.endings[path.Ext(base)]
+	take(i, there)
+	for part := range strings.SplitSeq(dir, "/") {
+		i, there = f.folders[part]
+		take(i, there)
+	}
+	for _, r := range f.rest {
+		if r.plant < first && matchesPlant(r.pattern, name) {
+			first = r.plant
+		}
+	}
+	if first == len(f.list) {
+		return nil
+	}
+	return &f.list[first]
+}
+
+// matchesPlant compares a path with a pattern of a plant.
+func matchesPlant(pattern, name string) bool {
 	if folder, ok := strings.CutSuffix(pattern, "/"); ok {
 		return strings.HasPrefix(name, folder+"/") || strings.Contains(name, "/"+folder+"/")
 	}
 	if whole, ok := strings.CutPrefix(pattern, "/"); ok {
 		return name == whole
 	}
-	if n := strings.Count(pattern, "/"); n > 0 {
-		parts := strings.Split(name, "/")
-		name = strings.Join(parts[max(0, len(parts)-n-1):], "/")
-		matched, _ := path.Match(pattern, name) // the patterns are well formed; a test tries each
-		return matched
+	from := len(name)
+	for range strings.Count(pattern, "/") + 1 { // as many last parts as the pattern has
+		if from = strings.LastIndexByte(name[:max(from, 0)], '/'); from < 0 {
+			break
+		}
 	}
-	matched, _ := path.Match(pattern, path.Base(name)) // the patterns are well formed; a test tries each
+	matched, _ := path.Match(pattern, name[from+1:]) // the patterns are well formed; a test tries each
 	return matched
 }
 
