@@ -260,15 +260,15 @@ func TestISO07_MakesNoSetuid(t *testing.T) {
 }
 
 // TestRES05_ChecksHaveNoWayOut: a check has no network, no wire to a model and
-// nothing of whoever asked for it. The twin: an agent of the same settings finds
-// its model.
+// nothing of whoever asked for it. The twin: in a run with a model the same
+// look finds a token, and somebody who takes calls.
 func TestRES05_ChecksHaveNoWayOut(t *testing.T) {
 	t.Attr("claim", "RES-05")
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, provider.Say("hello"))
 		probe := `env | grep -iE 'token|key|url|secret' ; ls /proc/self/fd | wc -l
 for i in /sys/class/net/*; do echo if ${i##*/}; done
-(echo > /dev/tcp/127.0.0.1/9101) 2>/dev/null && echo model
+(echo > /dev/tcp/127.0.0.1/4749) 2>/dev/null && echo model
 (echo > /dev/tcp/10.0.0.1/80) 2>/dev/null && echo out
 for port in 53 80 443 8765 11434; do (echo > /dev/tcp/127.0.0.1/$port) 2>/dev/null && echo port $port; done
 getent hosts example.com && echo name
@@ -283,6 +283,10 @@ ls -A /home/agent /run`
 		}
 		if n := len(w.srv.Requests()); n != 0 {
 			t.Errorf("the provider was asked %d times", n)
+		}
+		twin := y.Run(t, "run", "--model", "small", "--", "bash", "-c", probe).Stdout
+		if !strings.Contains(twin, "TOKEN") || !strings.Contains(twin, "model\n") {
+			t.Errorf("a run with a model shows neither: the test can tell nothing\n%s", twin)
 		}
 		// A check cannot be given a model or an agent.
 		for field, v := range map[string]any{"model": "small", "harness": "claude", "prompt": "x", "max_turns": 1, "guide": true, "budget": []string{"2M"}} {

@@ -97,8 +97,16 @@ func Mount(image, dir string) error {
 	return nil
 }
 
-// Unmount takes it away again, at once: who still uses it keeps it.
+// Unmount takes it away again, at once, when all that was written is in the
+// image: who still uses it keeps it.
 func Unmount(dir string) error {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil {
+		err = errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", dir, err)
+	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
@@ -109,6 +117,39 @@ func Unmount(dir string) error {
 // sooner.
 const mostTries = 16
 
+// attached is the device that an image is already, or nil. Whoever copies a
+// mount namespace, as the start of any sandbox does, holds a mount for a moment
+// after it was taken away. The kernel shows what is on one device as one file
+// system, however often it is mounted; by a second device there would be two,
+// and each would write over the other's.
+func attached(image *os.File) *os.File {
+	var st unix.Stat_t
+	if unix.Fstat(int(image.Fd()), &st) != nil {
+		return nil
+	}
+	blocks, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // of those that are in use
+	for _, file := range blocks {
+		name := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		dev, err := os.OpenFile("/dev/"+name, os.O_RDWR, 0)
+		if err != nil {
+			continue // it is gone, or nobody's to open
+		}
+		info, err := unix.IoctlLoopGetStatus64(int(dev.Fd()))
+		if err == nil && info.Inode == st.Ino && info.Device == encoded(st.Dev) {
+			return dev
+		}
+		_ = dev.Close()
+	}
+	return nil
+}
+
+// encoded is a device number as the kernel's huge_encode_dev makes it, which is
+// how LOOP_GET_STATUS64 tells it.
+func encoded(dev uint64) uint64 {
+	major, minor := uint64(unix.Major(dev)), uint64(unix.Minor(dev))
+	return minor&0xff | major<<8 | (minor&^0xff)<<12
+}
+
 // attach makes an image a block device that goes away with its last user.
 func attach(image string) (*os.File, error) {
 	back, err := os.OpenFile(image, os.O_RDWR|unix.O_NOFOLLOW, 0)
@@ -116,6 +157,9 @@ func attach(image string) (*os.File, error) {
 		return nil, fmt.Errorf("open image: %w", err)
 	}
 	defer func() { _ = back.Close() }() // the device holds it
+	if dev := attached(back); dev != nil {
+		return dev, nil
+	}
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open loop control: %w", err)

@@ -61,11 +61,28 @@ func TestMount_EndsAtItsSize(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("three thousand files: %v", err)
 	}
+	// It can be taken away and shown again, also while somebody still has it:
+	// there it is the same.
+	other := filepath.Join(filepath.Dir(dir), "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := loop.Mount(image, other); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = loop.Unmount(other) })
 	if err := loop.Unmount(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := loop.Mount(image, dir); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "seen"), nil, 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	var one, two syscall.Stat_t
+	if err := errors.Join(syscall.Stat(dir, &one), syscall.Stat(other, &two)); err != nil || one.Dev != two.Dev {
+		t.Errorf("two file systems on one image: %x %x %v", one.Dev, two.Dev, err)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "kept")); err != nil || string(b) != "x" {
 		t.Errorf("%q %v", b, err)
