@@ -1,8 +1,10 @@
 package spec_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,6 +145,27 @@ func newEnvWorld(t *testing.T, y *yard.Yard, hostile string) *envWorld {
 			"GOPROXY=https://"+goHost, "GONOSUMDB=*.test/*")
 	}
 	return &envWorld{Yard: y, lab: lab}
+}
+
+// buildTimeout bounds a build: package managers make thousands of files.
+const buildTimeout = 6 * time.Minute
+
+// Run is the yard's, with the time that a build may take.
+func (w *envWorld) Run(t *testing.T, args ...string) yard.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	cmd := w.Command(ctx, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatalf("run bailey %s: %v", strings.Join(args, " "), err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("bailey %s did not end within %v\n%s%s", strings.Join(args, " "), buildTimeout, out.String(), errs.String())
+	}
+	return yard.Result{Stdout: out.String(), Stderr: errs.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
 // commit makes the workspace a repository with these files.
