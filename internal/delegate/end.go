@@ -14,7 +14,7 @@ import (
 // tell tells followers of a task.
 func (s *Service) tell(e *entry, p task.Progress) {
 	p.Time, p.Task = s.cfg.Now().UTC(), e.id
-	e.feed.tell(p)
+	e.feeds().tell(p)
 }
 
 // stateOf is what a step looks like from outside.
@@ -75,7 +75,7 @@ func (s *Service) save(e *entry) {
 func (s *Service) finish(e *entry) {
 	t := e.task()
 	s.tell(e, task.Progress{Kind: "done", State: task.Done, Message: string(t.Status), Usage: &t.Usage, CostUSD: t.CostUSD})
-	items, _, _, _ := e.feed.from(0)
+	items, _, _, _ := e.feeds().from(0)
 	var all bytes.Buffer
 	enc := json.NewEncoder(&all)
 	for _, p := range items {
@@ -84,7 +84,7 @@ func (s *Service) finish(e *entry) {
 	if err := s.store.put(e.id, partTold, all.Bytes()); err != nil {
 		s.cfg.Log(fmt.Sprintf("what happened to task %s: %v", e.id, err))
 	}
-	e.feed.end()
+	e.quiet()
 	close(e.over)
 }
 

@@ -10,7 +10,6 @@ import (
 // entry is a task in memory.
 type entry struct {
 	id     task.ID
-	feed   *feed
 	ticket *ticket       // nil for one that is done
 	cancel chan struct{} // closed when somebody asked for the end
 	over   chan struct{} // closed when the task is done
@@ -19,12 +18,30 @@ type entry struct {
 
 	mu       sync.Mutex
 	r        record
+	feed     *feed
 	stopping bool // cancel is closed
 	saving   sync.Mutex
 }
 
 func newEntry(r *record) *entry {
 	return &entry{id: r.Task.ID, r: *r, feed: newFeed(), cancel: make(chan struct{}), over: make(chan struct{})}
+}
+
+// feeds is what happened to the task since the service began, while it is not
+// done.
+func (e *entry) feeds() *feed {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.feed
+}
+
+// quiet ends what is told, and lets go of it: who follows has it still.
+func (e *entry) quiet() {
+	e.feeds().end()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.feed = newFeed()
+	e.feed.end()
 }
 
 func (e *entry) edit(f func(*record)) {

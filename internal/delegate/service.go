@@ -103,7 +103,6 @@ func New(cfg Config) (*Service, error) {
 		e.old = true
 		s.tasks[e.id] = e
 		if r.done() {
-			e.feed.end()
 			close(e.over)
 		}
 	}
@@ -111,7 +110,6 @@ func New(cfg Config) (*Service, error) {
 		cfg.Log(fmt.Sprintf("the record of task %s: %v; it is left as it is, and the other tasks are not touched", d.id, d.err))
 		e := newEntry(&record{Step: stepDone, Task: task.Task{ID: d.id, State: task.Done, Status: task.HarnessError}})
 		e.broken = d.err
-		e.feed.end()
 		close(e.over)
 		s.tasks[d.id] = e
 	}
@@ -438,12 +436,18 @@ func (s *Service) Follow(ctx context.Context, id task.ID, progress func(task.Pro
 	if err != nil {
 		return task.Task{}, err
 	}
+	feed := e.feeds()
 	if e.step() == stepDone {
+		select {
+		case <-e.over: // what happened is written down
+		case <-ctx.Done():
+			return s.shown(e), ctx.Err()
+		}
 		s.retell(e, progress)
 		return s.whole(e)
 	}
 	for n := 0; ; {
-		items, next, ended, change := e.feed.from(n)
+		items, next, ended, change := feed.from(n)
 		for _, p := range items {
 			progress(p)
 		}
