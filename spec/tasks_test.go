@@ -224,7 +224,9 @@ func (d *taskDesk) escaped(id string, first yard.Result) {
 	}
 	for i, r := range all {
 		for _, text := range []string{r.Stdout, r.Stderr} {
-			if at := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && c != '\t' && c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == 0x202e || c >= 0xe0000 }); at >= 0 {
+			if at := strings.IndexFunc(text, func(c rune) bool {
+				return c != '\n' && c != '\t' && c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == 0x202e || c >= 0xe0000
+			}); at >= 0 {
 				d.t.Errorf("%d: %q", i, text[max(0, at-40):min(len(text), at+40)])
 			}
 		}

@@ -20,7 +20,8 @@ func TestView_DrawsOverItself(t *testing.T) {
 		for _, p := range []task.Progress{
 			{Kind: "state", State: task.Running, Time: began},
 			{Kind: "plan", Plan: []task.Step{{Text: "look \x1b[2J\u202e", State: "done"}, {Text: "世界世界世界世界世界世界", State: "active"}, {Text: "end"}}},
-			{Kind: "turn", Turn: 3}, {Kind: "text", Message: "hm\x1b]0;t\x07"},
+			{Kind: "turn", Turn: 3},
+			{Kind: "text", Message: "hm\x1b]0;t\x07"},
 			{Kind: "tool", Tool: "Bash\r", Message: strings.Repeat("make ", 100)},
 			{Kind: "usage", Usage: &task.Usage{InputTokens: 1234}},
 		} {

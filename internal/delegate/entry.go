@@ -59,10 +59,10 @@ func look[T any](e *entry, f func(*record) T) T {
 // copied is the record as it is now. What its slices hold is not changed later.
 func (e *entry) copied() record { return look(e, func(r *record) record { return *r }) }
 
-func (e *entry) step() step      { return look(e, func(r *record) step { return r.Step }) }
-func (e *entry) begun() bool     { return look(e, func(r *record) bool { return r.Begun }) }
-func (e *entry) cancelled() bool { return look(e, func(r *record) bool { return r.Cancel }) }
-func (e *entry) keeps() bool     { return look(e, func(r *record) bool { return r.Keep }) }
+func (e *entry) step() step           { return look(e, func(r *record) step { return r.Step }) }
+func (e *entry) begun() bool          { return look(e, func(r *record) bool { return r.Begun }) }
+func (e *entry) cancelled() bool      { return look(e, func(r *record) bool { return r.Cancel }) }
+func (e *entry) keeps() bool          { return look(e, func(r *record) bool { return r.Keep }) }
 func (e *entry) checkedAlready() bool { return look(e, func(r *record) bool { return r.Check != nil }) }
 
 func (e *entry) subdir() string { return look(e, func(r *record) string { return r.Snapshot.Subdir }) }

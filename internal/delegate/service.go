@@ -140,7 +140,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	slices.SortFunc(old, func(a, b *entry) int { return a.task().Created.Compare(b.task().Created) })
 	for _, e := range old {
-		s.begins(e, byID[e.id])
+		s.begins(e, byID[e.id]) //nolint:contextcheck // s.run is the context
 	}
 	s.mu.Unlock()
 	s.sweep(ctx, known)
@@ -228,7 +228,7 @@ func (s *Service) begins(e *entry, known *launcher.Status) {
 	s.active++
 	s.cfg.Active(s.active)
 	ctx := s.run
-	s.lives.Go(func() { //nolint:contextcheck // a task outlives who asked for it
+	s.lives.Go(func() {
 		defer func() {
 			s.queue.leave(e.ticket)
 			s.idle()
@@ -270,7 +270,7 @@ func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, erro
 	if err != nil {
 		return task.Task{}, err
 	}
-	e, fresh, err := s.add(r, m, asked)
+	e, fresh, err := s.add(r, m, asked) //nolint:contextcheck // a task outlives who asked for it
 	if err != nil {
 		return task.Task{}, err
 	}
