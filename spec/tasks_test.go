@@ -395,7 +395,7 @@ func TestTasks_RealAgents(t *testing.T) {
 				provider.Do(provider.Shell("expr 6 '*' 7 > shell.txt")),
 				provider.Say("the task is done"),
 			)
-			r := d.y.Run(t, "task", "run", "--json", "--harness", a.name, "--checks", "grep TWO hello.txt", "Make two big, and compute")
+			r := d.y.Start(t, "task", "run", "--json", "--harness", a.name, "--checks", "grep TWO hello.txt", "Make two big, and compute").Wait(t, agentTime)
 			s := d.parse(r)
 			if s.Result.Status != "success" || !strings.Contains(s.Result.Report, "the task is done") || s.Turns < 1 || s.Usage.Calls < 4 || s.Cost == nil || *s.Cost <= 0 {
 				t.Errorf("%+v\n%s", s, r.Stderr)
