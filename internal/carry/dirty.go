@@ -153,7 +153,7 @@ func (r *repository) know(w *walk) {
 		}
 		const folderMode = 0o040000
 		if e.Mode == folderMode && e.SkipWorktree {
-			w.kept = append(w.kept, strings.TrimSuffix(e.Path, "/"))
+			w.kept[strings.TrimSuffix(e.Path, "/")] = true
 		}
 	}
 }

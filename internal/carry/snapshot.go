@@ -182,6 +182,9 @@ func (w *Worker) checkout(ctx context.Context, c Checkout) (CheckedOut, error) {
 		return none, fmt.Errorf("make folder of the check: %w", err)
 	}
 	store := c.Clone + ".git"
+	if _, err := removeTree(store); err != nil { // of a try that broke off
+		return none, err
+	}
 	if err := makeGitDir(store, settings, true, w.repo.hash); err != nil {
 		return none, err
 	}

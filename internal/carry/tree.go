@@ -65,7 +65,7 @@ type walk struct {
 	entries int
 	changes int
 	bytes   int64
-	kept    []string // folders below which the commit's files stand as they are
+	kept    map[string]bool // paths at and below which the commit's files stand as they are
 	refused refusals
 }
 
@@ -82,7 +82,7 @@ const maxPath = 4095
 
 // newWalk makes the table of a commit's files, which are in order of path.
 func newWalk(files map[string]*file, hash int, limit Limits, to sink) *walk {
-	w := &walk{files: files, folders: map[string]bool{}, hash: hash, limit: limit, sink: to}
+	w := &walk{files: files, folders: map[string]bool{}, kept: map[string]bool{}, hash: hash, limit: limit, sink: to}
 	for name := range files {
 		for dir := path.Dir(name); dir != "." && !w.folders[dir]; dir = path.Dir(dir) {
 			w.folders[dir] = true
@@ -116,8 +116,11 @@ func (w *walk) run(root *os.File) error {
 }
 
 func (w *walk) isKept(name string) bool {
-	for _, dir := range w.kept {
-		if strings.HasPrefix(name, dir) && (len(name) == len(dir) || name[len(dir)] == '/') {
+	if w.kept[""] {
+		return true
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if w.kept[name] {
 			return true
 		}
 	}
@@ -127,7 +130,7 @@ func (w *walk) isKept(name string) bool {
 // keep leaves what the commit has at a path, and below it, as it is, and says
 // why the tree's is not taken.
 func (w *walk) keep(name, why string) {
-	w.kept = append(w.kept, name)
+	w.kept[name] = true
 	w.refused.add(name, why)
 }
 
