@@ -53,7 +53,7 @@ type exchange struct {
 	mu      sync.Mutex
 	ours    map[netip.Addr]bool // addresses of the host that are, or are not, this machine's
 	looked  time.Time           // when that was so
-	over    bool // the connection has ended: nothing is passed on any more
+	over    bool                // the connection has ended: nothing is passed on any more
 	serving sync.WaitGroup
 }
 
@@ -64,34 +64,23 @@ func (f *flow) serveHTTP(ctx context.Context) {
 	f.out.Add(int64(len(f.head)))
 	f.head = nil
 	_ = f.down.SetReadDeadline(time.Time{})
-	e.run(ctx, e.guard, e.transport())
+	e.run(ctx, e.guard)
 	f.kept = true
 }
 
-// transport reaches the host that was judged, at the addresses that were.
-func (e *exchange) transport() *http.Transport {
-	return &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, err := e.f.dialAny(ctx, e.to)
-			if err != nil {
-				return nil, err
-			}
-			return newUpConn(c, nil), nil
-		},
-		DisableCompression:     true,
-		MaxIdleConns:           1,
-		MaxResponseHeaderBytes: maxAnswerHead,
-		ExpectContinueTimeout:  time.Second,
-	}
-}
-
 // run serves a connection to its end, and leaves the decision to record.
-func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Transport) {
+func (e *exchange) run(ctx context.Context, conn net.Conn) {
+	var transport closingTransport
+	if e.guard != nil {
+		transport = e.line()
+	} else {
+		transport = reusing{e.transport()}
+	}
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the event
 	e.proxy = &httputil.ReverseProxy{
 		Rewrite:        e.rewrite,
-		Transport:      reusing{transport},
+		Transport:      transport,
 		FlushInterval:  -1, // nothing is held back
 		BufferPool:     &e.f.p.buffers,
 		ErrorLog:       quiet,
