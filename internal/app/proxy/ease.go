@@ -34,7 +34,7 @@ func newEase() *ease { return &ease{free: giveBack, wait: restWait} }
 // work takes note of work.
 func (e *ease) work() {
 	e.once.Do(func() {
-		runtime.GOMAXPROCS(runtime.NumCPU()) // package early has left it one
+		runtime.GOMAXPROCS(runtime.NumCPU()) // it began with one: gate.Env
 		debug.SetGCPercent(workGC)
 	})
 	e.beats.Add(1)
