@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,13 +11,13 @@ import (
 func TestEase_GivesBackAfterWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		freed := 0
-		e := &ease{free: func() { freed++ }, wait: restWait}
+		var freed atomic.Int64
+		e := &ease{free: func() { freed.Add(1) }, wait: restWait}
 		e.once.Do(func() {}) // the settings of this process stay
-		expect := func(want int) {
+		expect := func(want int64) {
 			t.Helper()
 			synctest.Wait()
-			if freed != want {
+			if freed := freed.Load(); freed != want {
 				t.Fatalf("given back %d times, want %d", freed, want)
 			}
 		}
