@@ -821,7 +821,7 @@ func TestReportA11_BackgroundLivesAsLongAsTheSandbox(t *testing.T) {
 	r.Await(t, "up")
 	y.Run(t, "exec", "dev", "--", "sh", "-c", "setsid sh -c 'while :; do date > beat; sleep 0.1; done' >/dev/null 2>&1 </dev/null &").OK(t)
 	first := ""
-	yard.Eventually(t, 10*time.Second, func() bool {
+	yard.Eventually(t, yard.Timeout, func() bool {
 		b, err := os.Stat(filepath.Join(y.Dir, "beat"))
 		if err != nil {
 			return false

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
@@ -110,9 +109,9 @@ func TestISO09_WhoeverReadsItNot(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = w.Close()
-				yard.Eventually(t, 20*time.Second, func() bool { return strings.Contains(y.Run(t, "ps").Stdout, "stalled") },
+				yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(y.Run(t, "ps").Stdout, "stalled") },
 					func() string { return "the sandbox does not come up" })
-				yard.Eventually(t, 12*time.Second, func() bool {
+				yard.Eventually(t, yard.Timeout, func() bool {
 					return !strings.Contains(y.Run(t, "ps").Stdout, "stalled") && !exists(filepath.Join(y.Dir, ".git/logs/refs/new/link"))
 				}, func() string { return "it is still there: " + y.Run(t, "ps").Stdout })
 				said, err := io.ReadAll(r)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -725,7 +724,7 @@ func TestISO07_NoSetIDFileWorks(t *testing.T) {
 // hold waits for something that a sandbox does to the workspace.
 func hold(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	yard.Eventually(t, 30*time.Second, holds, func() string { return what })
+	yard.Eventually(t, yard.Timeout, holds, func() string { return what })
 }
 
 // nativeCommand prepares a program on the host as the identity, for what Host

@@ -206,7 +206,7 @@ func noHostProcess(t *testing.T, y *yard.Yard) {
 	if err := twin.Start(); err != nil {
 		t.Fatal(err)
 	}
-	yard.Eventually(t, 10*time.Second, func() bool { return len(processes(t, "cmdline", isSleep("31338"))) == 1 },
+	yard.Eventually(t, yard.Timeout, func() bool { return len(processes(t, "cmdline", isSleep("31338"))) == 1 },
 		func() string { return "a native process of that kind is not found" })
 	_ = twin.Process.Kill()
 	_ = twin.Wait()

@@ -22,7 +22,7 @@ import (
 func childNamed(t *testing.T, holder int, name string) int {
 	t.Helper()
 	pid := 0
-	yard.Eventually(t, 10*time.Second, func() bool {
+	yard.Eventually(t, yard.Timeout, func() bool {
 		below, err := proc.Descendants(holder)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestStop_OfWhatIsNotThereYet(t *testing.T) {
 // connected waits until the holder of a sandbox has a client on its socket.
 func connected(t *testing.T, y *yard.Yard, name string) {
 	t.Helper()
-	yard.Eventually(t, 10*time.Second, func() bool {
+	yard.Eventually(t, yard.Timeout, func() bool {
 		n := 0
 		for _, pid := range processesOf(y) {
 			for line := range strings.Lines(readProc(t, pid, "net/unix")) {
@@ -199,7 +199,7 @@ func (f *feeds) pour(r *yard.Running) {
 // stall waits until none of them takes anything any more.
 func (f *feeds) stall(t *testing.T) {
 	t.Helper()
-	yard.Eventually(t, 30*time.Second, func() bool { return time.Since(time.Unix(0, f.last.Load())) > time.Second },
+	yard.Eventually(t, yard.Timeout, func() bool { return time.Since(time.Unix(0, f.last.Load())) > time.Second },
 		func() string { return "the commands still read: nothing is frozen" })
 }
 

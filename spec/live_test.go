@@ -163,7 +163,7 @@ func opened(t *testing.T, box *yard.Running, host string) {
 // took from a moment.
 func cutWithin(t *testing.T, box *yard.Running, host string, since time.Time) time.Duration {
 	t.Helper()
-	yard.Eventually(t, 20*time.Second, func() bool {
+	yard.Eventually(t, yard.Timeout, func() bool {
 		out, _ := box.Output()
 		return !slices.ContainsFunc(kindsOfFlow(), func(kind string) bool { return !strings.Contains(out, host+" "+kind+" cut\n") })
 	}, func() string {
@@ -311,7 +311,7 @@ func TestEGR12_ABadFileChangesNothing(t *testing.T) {
 				_, before := box.Output()
 				userPolicy(t, y, c.text)
 				said := func() string { _, now := box.Output(); return now[len(before):] }
-				yard.Eventually(t, 10*time.Second, func() bool { return strings.Contains(said(), c.want) }, said)
+				yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(said(), c.want) }, said)
 				time.Sleep(within)
 				if n := strings.Count(said(), "what held before holds"); n != 1 {
 					t.Errorf("said %d times: %s", n, said())

@@ -181,7 +181,7 @@ func TestISO12_RacesLeadNowhere(t *testing.T) {
 			t.Errorf("the folder outside changed:\n%s\nwas:\n%s", after, before)
 		}
 		// The twin: who reads without care is led there.
-		yard.Eventually(t, 30*time.Second, func() bool {
+		yard.Eventually(t, yard.Timeout, func() bool {
 			for _, name := range []string{"a/canary", "sub/canary", ".vscode/canary", ".claude/canary"} {
 				_, _ = os.ReadFile(filepath.Join(y.Dir, name))
 			}
@@ -299,7 +299,7 @@ func killedVictim(t *testing.T, y *yard.Yard, places string) {
 	made := filepath.Join(y.Dir, ".git", "config.worktree")
 	for try := range 20 {
 		v := y.Start(t, "run", "--quiet", "--disk", "1G", "--name", fmt.Sprintf("killed-%s-%d", places, try), "--", "sh", "-c", "mkdir .git/config.worktree; echo there; sleep 60")
-		yard.Eventually(t, 30*time.Second, func() bool {
+		yard.Eventually(t, yard.Timeout, func() bool {
 			o, e := v.Output()
 			return strings.Contains(o, "there") || strings.Contains(e, y.Dir) || strings.Contains(e, endedEarly) || strings.Contains(e, tripped)
 		}, func() string { o, e := v.Output(); return "neither started nor refused: " + o + e })
@@ -400,6 +400,6 @@ func TestISO12_LinksChooseNoProgram(t *testing.T) {
 			t.Errorf("bailey opened or changed outside of the workspace: %v", seen)
 		}
 		y.Host(t, "cat", ".python-version", "node_modules/.bin/claude")
-		yard.Eventually(t, 10*time.Second, func() bool { return len(spy.seen()) > 0 }, func() string { return "the twin: nobody was led outside" })
+		yard.Eventually(t, yard.Timeout, func() bool { return len(spy.seen()) > 0 }, func() string { return "the twin: nobody was led outside" })
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -121,7 +120,7 @@ func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 		box.Await(t, "/y by")
 		said := func(what string) {
 			t.Helper()
-			yard.Eventually(t, 5*time.Second, func() bool { _, stderr := box.Output(); return strings.Contains(stderr, what) }, func() string {
+			yard.Eventually(t, yard.Timeout, func() bool { _, stderr := box.Output(); return strings.Contains(stderr, what) }, func() string {
 				_, stderr := box.Output()
 				return "not said: " + what + "\n" + stderr
 			})
@@ -134,9 +133,9 @@ func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 		}
 		w.secret(t, "", "edit", "odd", "--path", "/y").OK(t)
 		said("odd has other rules")
-		yard.Eventually(t, 5*time.Second, func() bool { return w.got("Authorization") == "Bearer "+odd }, func() string { return "it is not lent again" })
+		yard.Eventually(t, yard.Timeout, func() bool { return w.got("Authorization") == "Bearer "+odd }, func() string { return "it is not lent again" })
 		before := len(w.lab.Requests())
-		yard.Eventually(t, 5*time.Second, func() bool { return len(w.lab.Requests()) > before+2 }, func() string { return "nothing arrives" })
+		yard.Eventually(t, yard.Timeout, func() bool { return len(w.lab.Requests()) > before+2 }, func() string { return "nothing arrives" })
 		for _, q := range w.lab.Requests()[before:] {
 			if q.Host == "allow.test" {
 				t.Error("a request with a secret that is gone has arrived")

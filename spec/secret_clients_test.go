@@ -92,7 +92,7 @@ func TestSEC01_RealClients(t *testing.T) {
 		y.Write(t, "ws.py", wsScript)
 		y.Write(t, "up.bin", strings.Repeat("0123456789abcdef", 1<<16)) // 1 MiB
 		for _, c := range []struct{ name, script, want string }{
-			{"curl", bearer("https://allow.test/") + "; " + bearer("--http1.1 https://allow.test/"), clientText + " by HTTP/2.0, 0 bytes" + clientText + " by HTTP/2.0, 0 bytes"},
+			{"curl", bearer("https://allow.test/") + "; " + bearer("--http1.1 https://allow.test/"), clientText + " by HTTP/2.0, 0 bytes" + clientText + " by HTTP/1.1, 0 bytes"},
 			{"gh's form", `curl -sS -H "Authorization: token $DEMO" https://allow.test/`, clientText + " by HTTP/2.0"},
 			{"curl, a long body", bearer("--data-binary @up.bin https://allow.test/"), clientText + " by HTTP/2.0, 1048576 bytes"},
 			{"git", `git clone -q https://x-access-token:$GIT_TOKEN@git.test/repo.git && cd repo && cat README && echo two > README && git -c user.name=a -c user.email=a@b.test commit -qam second && git push -q && echo pushed`, "first words\npushed"},

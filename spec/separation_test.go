@@ -400,7 +400,7 @@ func killed(t *testing.T, y *yard.Yard, net []string, after time.Duration, both 
 	_ = r.Cmd.Process.Kill()
 	_ = r.Wait(t, yard.Timeout)
 	var left []string
-	yard.Eventually(t, 3*time.Second, func() bool {
+	yard.Eventually(t, yard.Timeout, func() bool {
 		left = remains(t, y, known)
 		for _, g := range groups {
 			if _, err := os.Stat(g); err == nil {

@@ -235,7 +235,7 @@ func (l *lab) role(ctx context.Context, s gate.Settings, lock *airlock.Lock) (*p
 		return nil, errors.Join(err, eventsR.Close(), peer.Close())
 	}
 	defer control.Close()
-	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW, control}, nil, l.bailey, gate.Argv0)
+	p, err := l.start(ctx, []*os.File{settingsR, theirs, eventsW, control}, gate.Env(), l.bailey, gate.Argv0)
 	if err != nil {
 		return nil, errors.Join(err, eventsR.Close(), peer.Close(), controlIn.Close())
 	}

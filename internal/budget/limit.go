@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/pricing"
@@ -161,7 +162,7 @@ func tokenLimit(s string, amount pricing.Money, per int64) (Limit, error) {
 func ParseLimits(list []string) (Limit, error) {
 	var out Limit
 	for _, text := range list {
-		if grouped.MatchString(text) {
+		if grouped().MatchString(text) {
 			return Limit{}, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is no budget: a comma stands between two budgets", clip(text)), "write the number without commas; "+limitHint)
 		}
 		parts := []string{text}
@@ -191,7 +192,7 @@ func (l Limit) with(o Limit, s string) (Limit, error) {
 }
 
 // grouped is a number with a comma before each three digits.
-var grouped = regexp.MustCompile(`^\$?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)? ?[A-Za-z]*$`)
+var grouped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)? ?[A-Za-z]*$`) })
 
 func clip(s string) string {
 	const most = 40

@@ -89,37 +89,26 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 }
 
 func run1(ctx context.Context, args []string, host run.Host) (code int) {
-	var grammar commands
-	exited := -1
 	out := &printed{to: host.Stdout}
 	defer func() {
 		if err := out.failed(); err != nil && code == 0 {
 			code = fail(host.Stderr, err)
 		}
 	}()
-	parser, err := newParser(&grammar, out, host.Stderr, func(c int) { exited = c })
-	if err != nil {
-		return fail(host.Stderr, err)
-	}
-	args = familiar(args)
-	var rest []string
-	if args[0] == "run" || args[0] == "exec" {
-		args, rest = beyondDashes(args)
-	}
-	parsed, err := parser.Parse(each(slices.Clone(args), asText))
-	if exited >= 0 { // --help has been printed
-		return exited
-	}
-	if err != nil {
-		if err = usageError(err, args, parser.Model); wantsJSON(args) {
-			run.Report(host.Stderr, err)
-			return bailey.ExitBailey
-		}
-		return fail(host.Stderr, err)
-	}
 	//nolint:forbidigo // a process begins here
-	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, now: time.Now, model: parser, rest: rest}
-	err = parsed.Run(a)
+	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, now: time.Now}
+	args = familiar(args)
+	if args[0] == "run" || args[0] == "exec" {
+		args, a.rest = beyondDashes(args)
+	}
+	parsed := quick(args)
+	if parsed == nil {
+		var code int
+		if parsed, code = a.parse(args); parsed == nil {
+			return code
+		}
+	}
+	err := parsed.Run(a)
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
@@ -129,7 +118,60 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	return 0
 }
 
-func newParser(grammar *commands, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+// parse reads a command line by the whole grammar. Without a result there is
+// nothing to run any more: help has been printed, or what is wrong.
+func (a *app) parse(args []string) (*kong.Context, int) {
+	exited := -1
+	parser, err := newParser(&commands{}, a.stdout, a.stderr, func(c int) { exited = c })
+	if err != nil {
+		return nil, fail(a.stderr, err)
+	}
+	a.model = parser
+	parsed, err := parser.Parse(each(slices.Clone(args), asText))
+	switch {
+	case exited >= 0: // --help has been printed
+		return nil, exited
+	case err == nil:
+		return parsed, 0
+	}
+	if err = usageError(err, args, parser.Model); wantsJSON(args) {
+		run.Report(a.stderr, err)
+		return nil, bailey.ExitBailey
+	}
+	return nil, fail(a.stderr, err)
+}
+
+// quick reads the command lines of those commands that are run most often, and
+// are waited for, by the part of the grammar that they need: to build the whole
+// takes longer than anything else that they do on this side. On nil the whole
+// grammar has to say what the command line means, or what is wrong with it.
+func quick(args []string) *kong.Context {
+	var grammar any
+	switch args[0] {
+	case "run":
+		grammar = &struct {
+			Run runCommand `cmd:""`
+		}{}
+	case "exec":
+		grammar = &struct {
+			Exec execCommand `cmd:""`
+		}{}
+	default:
+		return nil
+	}
+	exited := false
+	parser, err := newParser(grammar, io.Discard, io.Discard, func(int) { exited = true })
+	if err != nil {
+		return nil
+	}
+	parsed, err := parser.Parse(each(slices.Clone(args), asText))
+	if err != nil || exited {
+		return nil
+	}
+	return parsed
+}
+
+func newParser(grammar any, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("bailey"),
 		kong.Description(description),

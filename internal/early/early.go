@@ -76,12 +76,7 @@ func init() {
 	switch os.Args[0] {
 	case firstPath:
 		skip(inside[:])
-	case gateway:
-		skip(beside[:])
-	case proxy:
-		// On one processor the runtime needs less memory, which an idle proxy has
-		// no use for; at its first connection it takes all of them.
-		runtime.GOMAXPROCS(1)
+	case proxy, gateway:
 		skip(beside[:])
 	}
 }

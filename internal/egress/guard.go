@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ const (
 type guard struct {
 	net.Conn         // the sandbox's side
 	raw      []byte  // read, not judged
+	space    []byte  // for raw
 	ready    []byte  // judged, not passed on
 	state    framing // what the next raw byte is
 	left     int64   // bytes of body or chunk to come
@@ -213,10 +215,22 @@ func (g *guard) fail(err error) {
 	}
 }
 
+// fillSize is how much is read at once of a head, in bytes.
+const fillSize = 4096
+
+// fill reads. All that was judged is passed on by then, so its memory is used
+// again.
 func (g *guard) fill() error {
-	var buf [4096]byte
-	n, err := g.Conn.Read(buf[:])
-	g.raw = append(g.raw, buf[:n]...)
+	if len(g.raw) == 0 {
+		if g.space == nil {
+			g.space = make([]byte, 0, fillSize)
+		}
+		g.raw = g.space
+	}
+	g.raw = slices.Grow(g.raw, fillSize)
+	end := len(g.raw)
+	n, err := g.Conn.Read(g.raw[end : end+fillSize])
+	g.raw = g.raw[:end+n]
 	g.out.Add(int64(n))
 	switch {
 	case n > 0:

@@ -51,7 +51,9 @@ type exchange struct {
 	// HTTP/2 asks several things at once. Whoever decides holds mu: the flow
 	// and all of the above are changed under it alone.
 	mu      sync.Mutex
-	over    bool // the connection has ended: nothing is passed on any more
+	ours    map[netip.Addr]bool // addresses of the host that are, or are not, this machine's
+	looked  time.Time           // when that was so
+	over    bool                // the connection has ended: nothing is passed on any more
 	serving sync.WaitGroup
 }
 
@@ -62,34 +64,23 @@ func (f *flow) serveHTTP(ctx context.Context) {
 	f.out.Add(int64(len(f.head)))
 	f.head = nil
 	_ = f.down.SetReadDeadline(time.Time{})
-	e.run(ctx, e.guard, e.transport())
+	e.run(ctx, e.guard)
 	f.kept = true
 }
 
-// transport reaches the host that was judged, at the addresses that were.
-func (e *exchange) transport() *http.Transport {
-	return &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, err := e.f.dialAny(ctx, e.to)
-			if err != nil {
-				return nil, err
-			}
-			return newUpConn(c, nil), nil
-		},
-		DisableCompression:     true,
-		MaxIdleConns:           1,
-		MaxResponseHeaderBytes: maxAnswerHead,
-		ExpectContinueTimeout:  time.Second,
-	}
-}
-
 // run serves a connection to its end, and leaves the decision to record.
-func (e *exchange) run(ctx context.Context, conn net.Conn, transport *http.Transport) {
+func (e *exchange) run(ctx context.Context, conn net.Conn) {
+	var transport closingTransport
+	if e.guard != nil {
+		transport = e.line()
+	} else {
+		transport = reusing{e.transport()}
+	}
 	defer transport.CloseIdleConnections()
 	quiet := log.New(io.Discard, "", 0) // what goes wrong is in the event
 	e.proxy = &httputil.ReverseProxy{
 		Rewrite:        e.rewrite,
-		Transport:      reusing{transport},
+		Transport:      transport,
 		FlushInterval:  -1, // nothing is held back
 		BufferPool:     &e.f.p.buffers,
 		ErrorLog:       quiet,
@@ -357,8 +348,9 @@ func (e *exchange) again(r *http.Request) bool {
 	if !f.decide() {
 		return false
 	}
+	s := standing{ask: f.request(), once: f.once}
 	for _, a := range e.to.addrs {
-		if d := f.addrJudge()(a); d.Verdict != bailey.Allow {
+		if d := f.p.judgeBy(&s, a, e.isOurs); d.Verdict != bailey.Allow {
 			f.decision = d
 			return false
 		}
@@ -366,6 +358,24 @@ func (e *exchange) again(r *http.Request) bool {
 	f.recordRequest(false)
 	f.decision = before
 	return true
+}
+
+// oursAge is how old the word of the kernel may be that an address of a
+// connection's host is not this machine's. To ask it costs more than all rules.
+// That is for requests on a connection that is there: who dials asks again.
+const oursAge = 2 * time.Second
+
+// isOurs is Config.HostAddress for further requests. The caller holds e.mu.
+func (e *exchange) isOurs(a netip.Addr) bool {
+	if now := e.f.p.cfg.Now(); e.ours == nil || now.Sub(e.looked) > oursAge {
+		e.looked, e.ours = now, map[netip.Addr]bool{}
+	}
+	ours, known := e.ours[a]
+	if !known {
+		ours = e.f.p.cfg.HostAddress(a)
+		e.ours[a] = ours
+	}
+	return ours
 }
 
 // tellApart has the request itself decided where rules of now tell the requests

@@ -54,8 +54,13 @@ func (p *Proxy) decide(s *standing) bailey.Decision {
 
 // judge decides what stands and one address for it.
 func (p *Proxy) judge(s *standing, a netip.Addr) bailey.Decision {
+	return p.judgeBy(s, a, p.cfg.HostAddress)
+}
+
+// judgeBy is judge by somebody who knows which addresses are this machine's.
+func (p *Proxy) judgeBy(s *standing, a netip.Addr, isOurs func(netip.Addr) bool) bailey.Decision {
 	d := p.rules.DecideAddr(s.ask, p.decide(s), a)
-	if d.Verdict == bailey.Allow && p.cfg.HostAddress(a) {
+	if d.Verdict == bailey.Allow && isOurs(a) {
 		defines := s.ask.Host != "" && p.cfg.HostDefines(s.ask.Host, a)
 		return p.rules.DecideHostAddress(s.ask, d, a, defines)
 	}

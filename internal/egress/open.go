@@ -100,7 +100,7 @@ func (f *flow) serveOpened(ctx context.Context) {
 		var in, out atomic.Int64 // for the guard, which wants to see progress: the event has what passed the wire
 		e.guard = newGuard(conn, nil, &in, &out)
 	}
-	e.run(ctx, conn, e.secureTransport())
+	e.run(ctx, conn)
 	f.kept = true
 }
 
@@ -250,40 +250,25 @@ func (noConn) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (noConn) Close() error              { return nil }
 func (l noConn) Addr() net.Addr          { return l.conn.LocalAddr() }
 
-// secureTransport reaches the host by TLS of our own, which verifies its name
-// with the roots of this machine.
-func (e *exchange) secureTransport() *http.Transport {
-	p := e.f.p
-	t := e.transport()
-	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dialCounted(ctx) }
+// secure has a transport reach the host by TLS of our own, which verifies its
+// name with the roots of this machine: by HTTP/2 only for a client that speaks
+// it, as whoever speaks HTTP/1.1 gets no more of it than its cost.
+func (o *opened) secure(t *http.Transport, p *Proxy, second bool) {
 	t.TLSClientConfig = &tls.Config{
-		ServerName: e.open.host, MinVersion: tls.VersionTLS12,
+		ServerName: o.host, MinVersion: tls.VersionTLS12,
 		ClientSessionCache: p.tickets,
 	}
 	if p.cfg.Open != nil {
 		t.TLSClientConfig.RootCAs = p.cfg.Open.Roots
 	}
 	t.TLSHandshakeTimeout = handshakeTimeout
+	if !second {
+		t.TLSClientConfig.NextProtos = []string{protoHTTP1}
+		return
+	}
 	t.ForceAttemptHTTP2 = true
 	t.HTTP2 = limitsOfHTTP2(maxStreamBuffer, maxConnBuffer)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = maxUpConns, maxUpConns, maxUpConns
-	return t
-}
-
-// dialCounted dials within the sandbox's bound, and waits for its turn.
-func (e *exchange) dialCounted(ctx context.Context) (net.Conn, error) {
-	ups := e.f.p.ups
-	select {
-	case ups <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for one of %d connections: %w", cap(ups), ctx.Err())
-	}
-	c, err := e.f.dialAny(ctx, e.to)
-	if err != nil {
-		<-ups
-		return nil, err
-	}
-	return newUpConn(c, func() { <-ups }), nil
 }
 
 // checkRequest is for requests inside TLS what the guard and head.go are for

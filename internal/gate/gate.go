@@ -13,6 +13,11 @@ import (
 // Argv0 is the name under which the binary plays the proxy.
 const Argv0 = role.Proxy
 
+// Env is the environment that the role is started with: one processor, for
+// which the runtime of an idle proxy needs a quarter less memory. At its first
+// connection it takes all of them.
+func Env() []string { return []string{"GOMAXPROCS=1"} }
+
 // The descriptors the role is started with.
 const (
 	FDSettings = 3 // read: Settings as one JSON document, to its end

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // apt reads its sources, in both forms (sources.list(5)).
@@ -136,11 +137,11 @@ func (h Host) npmRegistries() (registry string, scopes []setting) {
 	return registry, scopes
 }
 
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) })
 
 // expand puts variables in, as npm does.
 func (h Host) expand(s string) string {
-	return variable.ReplaceAllStringFunc(s, func(m string) string { return h.Env(m[2 : len(m)-1]) })
+	return variable().ReplaceAllStringFunc(s, func(m string) string { return h.Env(m[2 : len(m)-1]) })
 }
 
 // npmDefault finds the registry that npm uses when nobody set one.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bailey-dev/bailey"
 )
@@ -50,7 +51,7 @@ func plain(s string) bool {
 }
 
 // hostForm is what a name is made of.
-var hostForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+var hostForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]+$`) })
 
 func goodHost(u *url.URL) bool {
 	if p := u.Port(); p != "" {
@@ -66,6 +67,6 @@ func goodHost(u *url.URL) bool {
 	}
 	// What looks like an address and is none is read as one by some.
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	return hostForm.MatchString(host) && len(host) <= 253 && !strings.Contains(host, "..") && host[0] != '.' && host[0] != '-' &&
+	return hostForm().MatchString(host) && len(host) <= 253 && !strings.Contains(host, "..") && host[0] != '.' && host[0] != '-' &&
 		(last == "" || last[0] < '0' || last[0] > '9')
 }

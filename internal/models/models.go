@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/budget"
@@ -130,7 +131,7 @@ func (c *Config) Limits(m *Model, run budget.Limit) (budget.Limits, error) {
 }
 
 // version is the last segment of an address that names a version of an API.
-var version = regexp.MustCompile(`/v[0-9]+(?:[a-z]+[0-9]*)?$`)
+var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/v[0-9]+(?:[a-z]+[0-9]*)?$`) })
 
 // Auth is how the provider's key stands in a request.
 func (p *Provider) Auth() Auth { return traitsOf(p.Kind).auth }
@@ -139,8 +140,8 @@ func (p *Provider) Auth() Auth { return traitsOf(p.Kind).auth }
 // have the version of its API at its end or not: it is there once, and the
 // base's is the one that stands.
 func (p *Provider) URL(target string) string {
-	if version.MatchString(p.Base) {
-		if first, rest, more := strings.Cut(strings.TrimPrefix(target, "/"), "/"); more && version.MatchString("/"+first) {
+	if version().MatchString(p.Base) {
+		if first, rest, more := strings.Cut(strings.TrimPrefix(target, "/"), "/"); more && version().MatchString("/"+first) {
 			return p.Base + "/" + rest
 		}
 	}
@@ -180,7 +181,7 @@ func bounded(name string) string {
 }
 
 // idForm is what names a model or a provider.
-var idForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$`)
+var idForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$`) })
 
 const idHelp = "1 to 64 lower-case letters and digits, with hyphens, underscores and dots inside"
 

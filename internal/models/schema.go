@@ -45,7 +45,7 @@ func root() *spec {
 	return &spec{Kind: yamlfile.Mapping, Help: "Which models there are, who provides them, and what may be spent on them.", Required: []string{"providers", "models"}, Meant: means("providers: provider servers endpoints", "models: model", "default: default_model", "budget: budgets limit limits"), Keys: []yamlfile.Key{
 		{Name: "default", Spec: text("The model of a run that names none. Where there is one model, it is that.")},
 		{Name: "budget", Spec: budgetSpec("What may be used over all models.")},
-		{Name: "providers", Spec: &spec{Kind: yamlfile.Table, Names: idForm, NamesHelp: idHelp, Help: "The servers that answer for models, by a name of your own.", Item: &spec{
+		{Name: "providers", Spec: &spec{Kind: yamlfile.Table, Names: idForm(), NamesHelp: idHelp, Help: "The servers that answer for models, by a name of your own.", Item: &spec{
 			Kind: yamlfile.Mapping, Required: []string{"kind"},
 			Meant: means("kind: type provider name api", "base_url: url uri endpoint baseurl base-url baseurl api_base api_url base address host server",
 				"key: api_key apikey api-key keys token api_token auth auth_token bearer secret secrets password env env_key headers header authorization", "insecure_http: insecure http"),
@@ -58,7 +58,7 @@ func root() *spec {
 				{Name: "insecure_http", Spec: &spec{Kind: yamlfile.Flag, Help: "It is asked without TLS though it is not on this machine: whoever is on the way reads the key, and everything that is said."}},
 			},
 		}}},
-		{Name: "models", Spec: &spec{Kind: yamlfile.Table, Names: idForm, NamesHelp: idHelp, Help: "The models, by a name of your own.", Item: modelSpec()}},
+		{Name: "models", Spec: &spec{Kind: yamlfile.Table, Names: idForm(), NamesHelp: idHelp, Help: "The models, by a name of your own.", Item: modelSpec()}},
 	}}
 }
 

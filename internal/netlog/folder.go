@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,14 +54,16 @@ const (
 
 // A name sorts by the start of the run. It is read strictly: what else lies in
 // the folder is nobody's.
-var fileName = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)-(sbx_[0-9a-f]{16})-(allow|dns|deny)\.(\d{1,9})\.jsonl$`)
+var fileName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)-(sbx_[0-9a-f]{16})-(allow|dns|deny)\.(\d{1,9})\.jsonl$`)
+})
 
 func (f file) name() string {
 	return fmt.Sprintf("%s-%s-%s.%d.jsonl", f.began.UTC().Format(stamp), f.id, f.class, f.part)
 }
 
 func parseName(name string) (file, bool) {
-	m := fileName.FindStringSubmatch(name)
+	m := fileName().FindStringSubmatch(name)
 	if m == nil {
 		return file{}, false
 	}

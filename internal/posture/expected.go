@@ -46,7 +46,9 @@ func Expected(role Role, c Config) Posture {
 	case Watchdog:
 		return c.watchdog()
 	case Proxy:
-		return c.outward(Proxy, c.Proxy)
+		p := c.outward(Proxy, c.Proxy)
+		p.Env = []string{"GOMAXPROCS"} // gate.Env
+		return p
 	case Gateway:
 		p := c.outward(Gateway, c.Gateway)
 		// The day's ledger and, where content is recorded, its file: opened by

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pavlo-v-chernykh/keystore-go/v4"
@@ -129,7 +130,7 @@ func (t *trust) folder(from, to string, depth int) {
 		}
 		src, dst := filepath.Join(from, e.Name), filepath.Join(to, e.Name)
 		taken[e.Name] = true
-		hashed = hashed || hashName.MatchString(e.Name)
+		hashed = hashed || hashName().MatchString(e.Name)
 		switch {
 		case isBundle(e.Name):
 			t.link(dst, allRoots)
@@ -150,7 +151,7 @@ func (t *trust) folder(from, to string, depth int) {
 }
 
 // hashName is what OpenSSL calls a link to a root in a folder (openssl-rehash(1)).
-var hashName = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]$`)
+var hashName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]$`) })
 
 // linkHash makes the root one of a folder's.
 func (t *trust) linkHash(dir string, taken map[string]bool) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -160,14 +161,14 @@ const (
 )
 
 // quotable is what begins a text that has to be in quotes.
-var quotable = regexp.MustCompile("(?:^|[\\s\\[{,])([*&@`%])")
+var quotable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:^|[\\s\\[{,])([*&@`%])") })
 
 // slip says in words what is most often meant by a fault of the library's, at
 // which column, and what to write; "" where that is not known.
 func slip(message string, text []byte) (column int, fix string) {
 	indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))]
 	tab := bytes.IndexByte(indent, '\t')
-	m := quotable.FindSubmatchIndex(text)
+	m := quotable().FindSubmatchIndex(text)
 	switch {
 	case tab >= 0 && (message == noToken || strings.Contains(message, "tab character")):
 		return tab + 1, "the line is indented with a tab; use spaces"

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -27,6 +26,7 @@ type journal struct {
 
 	mu      sync.Mutex
 	out     io.Writer
+	line    []byte    // the memory of what is written
 	window  time.Time // start of the second being counted
 	denials int       // in it
 	left    int       // out of the record, not yet told
@@ -87,11 +87,12 @@ func (j *journal) write(ev bailey.Event) {
 	if j.broken {
 		return
 	}
-	line, err := json.Marshal(ev)
+	line, err := appendLine(j.line[:0], &ev)
 	if err != nil {
 		return // unreachable: an Event holds nothing that cannot be marshalled
 	}
-	if _, err := j.out.Write(append(line, '\n')); err != nil {
+	j.line = line
+	if _, err := j.out.Write(line); err != nil {
 		j.broken = true // whoever started us is gone; the peer socket ends us
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -162,12 +160,12 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	responder := dns.New(dns.Config{
 		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Recorder: j, Pins: pins, Now: j.now,
 	})
-	wide := sync.OnceFunc(func() { runtime.GOMAXPROCS(runtime.NumCPU()) }) // package early has left it one
+	ease := newEase()
 	cfg := egress.Config{
-		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: j, Now: j.now,
+		Sandbox: s.Sandbox, Rules: rules, Resolver: resolver, Pins: pins, Recorder: working{j, ease}, Now: j.now,
 		Explicit: []uint16{gate.ProxyPort, gate.SOCKSPort},
 		OriginalDst: func(c *net.TCPConn) (netip.AddrPort, error) {
-			wide()
+			ease.work()
 			return origdst.Of(c)
 		},
 		HostAddress: own.has, HostDefines: dns.HostsFile(hostsFile).Defines,

@@ -58,7 +58,7 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 	defer control.Close()
 	p.steer = steer
 	p.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{gate.Argv0}, Env: []string{}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{gate.Argv0}, Env: gate.Env(), Dir: "/",
 		ExtraFiles:  []*os.File{settings, theirs, events, control},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
