@@ -3,8 +3,10 @@ package spec_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/bailey-dev/bailey/internal/testkit/provider"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
 // mended is what the agents of the planner are told to do, by any tool that
@@ -92,14 +95,8 @@ func (p *planner) ask(t *testing.T, v any, params *sdk.CallToolParams) string {
 	if err != nil {
 		t.Fatalf("%s: %v", params.Name, err)
 	}
-	var words strings.Builder
-	for _, c := range r.Content {
-		if text, ok := c.(*sdk.TextContent); ok {
-			words.WriteString(text.Text)
-		}
-	}
 	if r.IsError {
-		t.Fatalf("%s: %s", params.Name, words.String())
+		t.Fatalf("%s: %s", params.Name, wordsOf(r))
 	}
 	b, err := json.Marshal(r.StructuredContent)
 	if err == nil {
@@ -107,6 +104,20 @@ func (p *planner) ask(t *testing.T, v any, params *sdk.CallToolParams) string {
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", params.Name, err)
+	}
+	return wordsOf(r)
+}
+
+// wordsOf is the text of an answer.
+func wordsOf(r *sdk.CallToolResult) string {
+	if r == nil {
+		return ""
+	}
+	var words strings.Builder
+	for _, c := range r.Content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			words.WriteString(text.Text)
+		}
 	}
 	return words.String()
 }
@@ -163,5 +174,68 @@ func TestPlanner_DelegatesChecksMergesAndCleans(t *testing.T) {
 				t.Errorf("cleaned %+v, left %q", cleaned, left)
 			}
 		})
+	}
+}
+
+// TestPlanner_CancelsAndKeepsTheWork: a call that is taken back ends its task,
+// whose work so far is on its branch; what a queue says comes as progress.
+func TestPlanner_CancelsAndKeepsTheWork(t *testing.T) {
+	p := newPlanner(t, func(*modelLab) []provider.Turn {
+		return []provider.Turn{
+			provider.Do(provider.Shell("echo half > half.txt")),
+			provider.Do(provider.Shell("sleep 600")),
+			provider.Say("never said"),
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	var early *sdk.CallToolResult
+	go func() {
+		defer close(ended)
+		r, err := p.session.CallTool(ctx, &sdk.CallToolParams{Name: "delegate_task", Meta: sdk.Meta{"progressToken": "one"}, Arguments: map[string]any{
+			"task": "Work for a long time.", "repo_path": p.repo, "harness": "pi", "model": "chat", "name": "long",
+		}})
+		early = r
+		ended <- err
+	}()
+	has := func(words string) func() bool {
+		return func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return slices.ContainsFunc(p.said, func(m string) bool { return strings.Contains(m, words) })
+		}
+	}
+	describe := func() string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return strings.Join(p.said, "\n")
+	}
+	yard.Eventually(t, agentTime, func() bool { return len(ended) > 0 || has(`the agent uses "bash sleep 600"`)() }, describe)
+	if len(ended) > 0 {
+		err := <-ended
+		t.Fatalf("it ended early: %v\n%s\n%s", err, wordsOf(early), describe())
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a call that was cancelled has an answer")
+	}
+	var list struct {
+		Tasks []struct{ ID, Name, State, Status, Branch string }
+	}
+	yard.Eventually(t, yard.Timeout, func() bool {
+		p.ask(t, &list, &sdk.CallToolParams{Name: "list_tasks"})
+		return len(list.Tasks) == 1 && list.Tasks[0].State == "done"
+	}, func() string { return fmt.Sprintf("%+v", list) })
+	if got := list.Tasks[0]; got.Status != "cancelled" || got.Name != "long" {
+		t.Errorf("the task is %+v", got)
+	}
+	if got := p.git(t, "show", "agent/"+list.Tasks[0].ID+":half.txt"); got != "half\n" {
+		t.Errorf("the work is %q", got)
+	}
+	for _, words := range []string{"preparing", "running", "turn 2"} {
+		if !has(words)() {
+			t.Errorf("no %q in what was said: %s", words, describe())
+		}
 	}
 }

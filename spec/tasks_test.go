@@ -172,6 +172,11 @@ func TestRES01_TaskWorksOnACopyOfHEAD(t *testing.T) {
 		if d.git("status", "--porcelain") != status {
 			t.Errorf("the user's tree is another: %s", d.git("status", "--porcelain"))
 		}
+		// And a run works on the live tree.
+		d.y.Run(t, "run", "-q", "--", "sh", "-c", "grep -q mine hello.txt && echo live >>hello.txt").OK(t)
+		if b, err := os.ReadFile(filepath.Join(y.Dir, "hello.txt")); err != nil || string(b) != "one\nmine\nthree\nlive\n" {
+			t.Errorf("a run works on %q, %v", b, err)
+		}
 	})
 }
 
@@ -314,6 +319,21 @@ func TestRES07_WorkIsKeptWhateverTheEnd(t *testing.T) {
 			d.y.Run(t, "serve", "stop").OK(t)
 			kept(t, d.show(id), "cancelled", "told to end")
 		})
+	})
+}
+
+// TestRES07_TheDeadlineKeepsWork lasts a minute: no deadline is shorter.
+func TestRES07_TheDeadlineKeepsWork(t *testing.T) {
+	t.Attr("claim", "RES-07")
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		t.Parallel()
+		d := newTaskDesk(t, y, "anthropic", "")
+		args := []string{"task", "run", "--json", "--no-preamble", "--no-guide", "--timeout", "1m", "echo kept >kept.txt; sleep 600"}
+		r := d.y.Start(t, args...).Wait(t, 2*yard.Timeout)
+		s := d.parse(r)
+		if r.Code != 1 || s.Status != "timeout" || s.Branch == "" || d.git("show", s.Branch+":kept.txt") != "kept" {
+			t.Errorf("%d: %s", r.Code, r.Stdout)
+		}
 	})
 }
 

@@ -32,10 +32,10 @@ type Folder struct {
 // Folders lists what FindDirs finds, for the documentation.
 func Folders() []Folder {
 	return []Folder{
-		{"the user's policy file, `config.yaml`; the [file of models](models.md), `models.yaml`; and the key of the [vault](secrets.md), `vault.key`", "XDG_CONFIG_HOME", "~/.config/bailey"},
-		{"which project files are trusted; the vault, `vault/store`; the [record of usage](models.md#budgets), `usage`", "XDG_DATA_HOME", "~/.local/share/bailey"},
-		{"the [record of decisions](events.md#the-record-of-decisions); how new the vault has to be, `vault/mark`", "XDG_STATE_HOME", "~/.local/state/bailey"},
-		{"sockets of running sandboxes; which runs use a model, `models`", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
+		{"the user's policy file, `config.yaml`; the [file of models](models.md), `models.yaml`; and the key of the [vault](secrets.md), `vault.key`; the token of MCP over HTTP, `mcp-token`", "XDG_CONFIG_HOME", "~/.config/bailey"},
+		{"which project files are trusted; the vault, `vault/store`; the [record of usage](models.md#budgets), `usage`; the work of [tasks](tasks.md), `engine`", "XDG_DATA_HOME", "~/.local/share/bailey"},
+		{"the [record of decisions](events.md#the-record-of-decisions); how new the vault has to be, `vault/mark`; what is known of tasks, `control`; the log of their service, `serve.log`", "XDG_STATE_HOME", "~/.local/state/bailey"},
+		{"sockets of running sandboxes, and of the service for tasks, `serve.sock`; which runs use a model, `models`", "XDG_RUNTIME_DIR", "/run/user/UID/bailey; /run/bailey for root; bailey-UID in $TMPDIR where there is neither"},
 	}
 }
 

@@ -26,6 +26,10 @@ const (
 	maxCommand  = 4 << 10 // bytes of a command line that an answer holds
 )
 
+// reserved is the name that the socket of the service for tasks has in the same
+// folder (internal/launcher): no sandbox's.
+const reserved = "serve"
+
 // Op is what is asked of the holder of a sandbox.
 type Op string
 
@@ -137,6 +141,9 @@ func Path(dir, name string) string { return filepath.Join(dir, name+suffix) }
 func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
 	if err := checkPath(Path(dir, name)); err != nil {
 		return nil, err
+	}
+	if name == reserved {
+		return nil, bailey.NewError(bailey.Conflict, fmt.Sprintf("the name %q is that of bailey's own service", name), "choose another --name")
 	}
 	if err := prepare(dir, uid); err != nil {
 		return nil, err
@@ -289,7 +296,7 @@ func AskWhy(ctx context.Context, dir, name string, q Question) (Answer, error) {
 
 // put puts a request to the named sandbox.
 func put(ctx context.Context, dir, name string, r request) (answer, net.Conn, error) {
-	if !bailey.ValidSandboxName(name) { // a path to another folder, say
+	if !bailey.ValidSandboxName(name) || name == reserved { // a path to another folder, say
 		return answer{}, nil, notRunning(name)
 	}
 	c, err := dial(ctx, Path(dir, name))
@@ -382,7 +389,7 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 	)
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok {
+		if !ok || name == reserved {
 			continue
 		}
 		wg.Go(func() {

@@ -80,6 +80,28 @@ func names(t *testing.T, dir string) []string {
 	return names
 }
 
+// TestListen_NotForTheService: the service's socket lies in the same folder. It
+// is no sandbox's, and none takes its place.
+func TestListen_NotForTheService(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	hold(t, dir, control.Info{Name: "server"}) // the twin
+	if _, err := control.Listen(t.Context(), dir, "serve", os.Getuid()); bailey.KindOf(err) != bailey.Conflict {
+		t.Errorf("a sandbox of that name: %v", err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "serve.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := names(t, dir); !cmp.Equal(got, []string{"server"}) {
+		t.Errorf("listed: %v", got)
+	}
+	if _, _, err := control.Ask(t.Context(), dir, "serve", control.Status); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("it was asked: %v", err)
+	}
+}
+
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
