@@ -347,16 +347,19 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 // that owns nothing, without a way out.
 func (w *envWorld) checked(t *testing.T, p envProject, environment string) {
 	t.Helper()
+	alone := *w.Yard // a runner has no use for the lab
+	path := "PATH=/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Join(goroot(t), "bin")
+	alone.Wrap = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, path) }
 	settings := map[string]any{"command": p.test, "environment": environment}
-	if e, out, errs := startTask(t, w.Yard, settings).wait(t); e.ExitCode != 0 || !strings.Contains(out, "passed") {
+	if e, out, errs := startTask(t, &alone, settings).wait(t); e.ExitCode != 0 || !strings.Contains(out, "passed") {
 		t.Errorf("%s, as a check: %+v\n%s%s", p.kind, e, out, errs)
 	}
 	delete(settings, "environment")
-	if e, out, _ := startTask(t, w.Yard, settings).wait(t); e.ExitCode == 0 || e.Error != "" { // the twin
+	if e, out, _ := startTask(t, &alone, settings).wait(t); e.ExitCode == 0 || e.Error != "" { // the twin
 		t.Errorf("%s, as a check without an environment: %+v\n%s", p.kind, e, out)
 	}
 	settings["environment"] = w.Home
-	if e, out, _ := startTask(t, w.Yard, settings).wait(t); e.ExitCode != 125 || e.Error == "" || out != "" {
+	if e, out, _ := startTask(t, &alone, settings).wait(t); e.ExitCode != 125 || e.Error == "" || out != "" {
 		t.Errorf("%s, with the home for an environment: %+v\n%s", p.kind, e, out)
 	}
 }

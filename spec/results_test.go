@@ -125,6 +125,8 @@ func hostileTree() map[string]struct{ make, says string } {
 		"C014 sparse":         {"truncate -s 1T huge", "huge: a file of more than 100 MiB"},
 		"C014 deep":           {"mkdir -p $(python3 -c 'print(\"/\".join([\"d\"]*230))'); touch $(python3 -c 'print(\"/\".join([\"d\"]*230))')/f", "folders that are too deep"},
 		"C018 whiteout":       {"mknod gone c 0 0", "gone: a device, pipe or socket"},
+		"unreadable file":     {"echo x > shut; chmod 0 shut", "shut: a file that cannot be read"},
+		"unreadable folder":   {"mkdir shut; echo x > shut/file; chmod 0 shut", "shut: a folder that cannot be read"},
 		"C056 modules":        {"printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u./payload\\n' > .gitmodules", ".gitmodules: settings of submodules"},
 		"C064 file of a link": {"ln -s .git/hooks hooks", "hooks: a link into a git folder"},
 	}
