@@ -28,7 +28,10 @@ const (
 
 // MaxSettings bounds the document that a runner reads: a task as JSON can be
 // six times as long as it is.
-const MaxSettings = 6*task.MaxTask + 64<<10
+const MaxSettings = 6*MaxPrompt + 64<<10
+
+// MaxPrompt bounds a task with its preamble, in bytes.
+const MaxPrompt = task.MaxTask + 64<<10
 
 // MaxEnd bounds the document that it leaves.
 const MaxEnd = 64 << 10
@@ -131,8 +134,8 @@ func (s *Settings) validAgent() error {
 		return invalid("an agent has no command")
 	case s.Model == "":
 		return invalid("there is no model")
-	case s.Prompt == "" || len(s.Prompt) > task.MaxTask || !utf8.ValidString(s.Prompt) || strings.ContainsRune(s.Prompt, 0):
-		return invalid("the task is not 1 to %d bytes of text", task.MaxTask)
+	case s.Prompt == "" || len(s.Prompt) > MaxPrompt || !utf8.ValidString(s.Prompt) || strings.ContainsRune(s.Prompt, 0):
+		return invalid("the task is not 1 to %d bytes of text", MaxPrompt)
 	case s.MaxTurns <= 0 || s.MaxTurns > task.MostTurns:
 		return invalid("%d turns are not 1 to %d", s.MaxTurns, task.MostTurns)
 	case s.ThinkingTokens < 0 || s.ThinkingTokens > mostThinking:

@@ -62,7 +62,7 @@ func TestSettings_Validate(t *testing.T) {
 		"prompt":   func(s *taskrun.Settings) { s.Prompt = "" },
 		"NUL":      func(s *taskrun.Settings) { s.Prompt = "a\x00" },
 		"text":     func(s *taskrun.Settings) { s.Prompt = "\xff" },
-		"long":     func(s *taskrun.Settings) { s.Prompt = strings.Repeat("x", task.MaxTask+1) },
+		"long":     func(s *taskrun.Settings) { s.Prompt = strings.Repeat("x", taskrun.MaxPrompt+1) },
 		"turns":    func(s *taskrun.Settings) { s.MaxTurns = 0 },
 		"many":     func(s *taskrun.Settings) { s.MaxTurns = task.MostTurns + 1 },
 		"thinking": func(s *taskrun.Settings) { s.ThinkingTokens = -1 },
@@ -97,7 +97,7 @@ func TestSettings_Validate(t *testing.T) {
 func TestSettings_LongestFits(t *testing.T) {
 	t.Parallel()
 	s := agent()
-	s.Prompt = strings.Repeat("\x01", task.MaxTask)
+	s.Prompt = strings.Repeat("\x01", taskrun.MaxPrompt)
 	b, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
