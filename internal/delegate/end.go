@@ -84,8 +84,8 @@ func (s *Service) finish(e *entry) {
 	if err := s.store.put(e.id, partTold, all.Bytes()); err != nil {
 		s.cfg.Log(fmt.Sprintf("what happened to task %s: %v", e.id, err))
 	}
+	close(e.over) // before who follows is told: it may be removed from then on
 	e.quiet()
-	close(e.over)
 }
 
 // Cancel ends a task. What it has done so far is collected as ever.
