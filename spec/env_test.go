@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -299,9 +300,7 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 		w := newEnvWorld(t, y, "")
 		all := map[string]string{}
 		for _, p := range envProjects() {
-			for name, text := range p.files {
-				all[name] = text
-			}
+			maps.Copy(all, p.files)
 		}
 		w.commit(t, all)
 		r := w.Run(t, "env", "build", "--", "further").Exit(t, 125)

@@ -356,8 +356,8 @@ func TestPRV03_WhatRunsIsChosenByKind(t *testing.T) {
 				wrap(cmd)
 			}
 			for i, v := range cmd.Env {
-				if strings.HasPrefix(v, "PATH=") {
-					cmd.Env[i] = "PATH=" + agents.Bin(t) + ":" + strings.TrimPrefix(v, "PATH=")
+				if path, ok := strings.CutPrefix(v, "PATH="); ok {
+					cmd.Env[i] = "PATH=" + agents.Bin(t) + ":" + path
 				}
 			}
 		}

@@ -71,6 +71,16 @@ func Expected(role Role, c Config) Posture {
 		return p
 	case First, Command:
 		return c.inside(role)
+	case Launcher, Control, Runner, Git, Catalog:
+		return c.ofTasks(role)
+	case Unknown:
+	}
+	return Posture{Role: Unknown}
+}
+
+// ofTasks is Expected for the roles of `bailey serve`.
+func (c Config) ofTasks(role Role) Posture {
+	switch role { //nolint:exhaustive // the others are Expected's
 	case Launcher:
 		return c.launcher()
 	case Control:
@@ -79,11 +89,8 @@ func Expected(role Role, c Config) Posture {
 		return c.runner()
 	case Git:
 		return c.git()
-	case Catalog:
-		return c.catalog()
-	case Unknown:
 	}
-	return Posture{Role: Unknown}
+	return c.catalog()
 }
 
 // nothing is a process of these ids without any power, in namespaces of its

@@ -260,7 +260,7 @@ type Cleaned struct {
 
 // Service is delegation itself. All methods return errors that are
 // *bailey.Error with a kind where a person or planner caused them.
-type Service interface {
+type Service interface { //nolint:interfacebloat // it is the one door, and closed
 	// Delegate takes a task and returns at once; the task is queued. With an
 	// idempotency key that is known it returns the task that has it.
 	Delegate(ctx context.Context, r Request) (Task, error)

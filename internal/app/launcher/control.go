@@ -89,7 +89,7 @@ func (c *control) once(ctx context.Context) error {
 		child.end(controlGrace)
 	}
 	done()
-	_ = <-served // it is in err, if it came first
+	<-served // it is in err, if it came first
 	return errors.Join(err, fmt.Errorf("it ended: %v", child.cmd.ProcessState))
 }
 
