@@ -89,7 +89,8 @@ func (c *control) once(ctx context.Context) error {
 		child.end(controlGrace)
 	}
 	done()
-	<-served // it is in err, if it came first
+	late := <-served
+	_ = late // it is in err, if it came first
 	return errors.Join(err, fmt.Errorf("it ended: %v", child.cmd.ProcessState))
 }
 
