@@ -27,6 +27,10 @@ var notTried = map[string]string{
 	"bailey task run --file task.md --model small --budget 2M --follow":                                        tasksByAgents,
 	`bailey task run "Fix the off-by-one in parse.go; go test ./... must pass" --checks "go test ./..."`:       tasksByAgents,
 	"bailey task run --n 3 --name parser - < task.md":                                                          tasksByAgents,
+	`./bin/bailey task run --checks "make test" "Fix the off-by-one in parse.go"`:                              tasksByAgents,
+	"./bin/bailey task diff ID":       tasksByAgents,
+	"./bin/bailey mcp install claude": "it waits for a person's yes; the page about tasks has one that is tried",
+
 	"bailey task diff sum-1f0c2a":                tasksByAgents,
 	`bailey task checks sum-1f0c2a "sh test.sh"`: tasksByAgents,
 	"bailey task merge sum-1f0c2a":               tasksByAgents,
