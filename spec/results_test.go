@@ -62,6 +62,7 @@ func TestPRV06_TheHelperCanDoNothingElse(t *testing.T) {
 }
 
 // TestPRV06_UnsuitablePathsAreRefused: and none is made.
+// Of the attacks: C068.
 func TestPRV06_UnsuitablePathsAreRefused(t *testing.T) {
 	t.Attr("claim", "PRV-06")
 	t.Parallel()
@@ -237,6 +238,7 @@ func TestRES03_NamesThatLookLikeOptions(t *testing.T) {
 
 // TestRES06_PlantedFilesOfABranchAreNamed: attack C070, and what misleads a
 // reader (C072 to C077).
+// Of the attacks: C069.
 func TestRES06_PlantedFilesOfABranchAreNamed(t *testing.T) {
 	t.Attr("claim", "RES-06")
 	t.Parallel()

@@ -182,6 +182,7 @@ func TestRES01_TaskWorksOnACopyOfHEAD(t *testing.T) {
 
 // TestRES04_WhatAnAgentSaysStaysInItsMarks: an agent whose report, file names
 // and diff try to end the marks, to give orders and to take the terminal over.
+// Of the attacks: C072, C074.
 func TestRES04_WhatAnAgentSaysStaysInItsMarks(t *testing.T) {
 	t.Attr("claim", "RES-04")
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -240,6 +241,7 @@ func (d *taskDesk) escaped(id string, first yard.Result) {
 
 // TestRES07_WorkIsKeptWhateverTheEnd ends agents in every way that there is
 // without a wait; the rest is the engine's and the unit tests'.
+// Of the attacks: C081.
 func TestRES07_WorkIsKeptWhateverTheEnd(t *testing.T) {
 	t.Attr("claim", "RES-07")
 	const works = "echo kept >kept.txt; echo it is there; "

@@ -13,6 +13,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/carry"
 )
 
+// TestCollect_TakesWhatAnAgentDoes is about the attacks: C066.
 func TestCollect_TakesWhatAnAgentDoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -307,6 +308,7 @@ func TestCollect_SaysWhatCannotBeRead(t *testing.T) {
 
 // TestCollect_NeverUsesTheAgentsGit: whatever is in the clone's .git makes no
 // difference, nor whether it is there.
+// Of the attacks: C057.
 func TestCollect_NeverUsesTheAgentsGit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -153,6 +153,7 @@ func TestPlants_OnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// TestOddities is about the attacks: C077.
 func TestOddities(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
@@ -189,6 +190,7 @@ func FuzzOddities(f *testing.F) {
 	})
 }
 
+// TestNewSources is about the attacks: C073.
 func TestNewSources(t *testing.T) {
 	t.Parallel()
 	was := `{"resolved": "https://registry.example.com/a/-/a-1.tgz"}`

@@ -135,6 +135,7 @@ func TestSnapshot_FindsTheCommit(t *testing.T) {
 	}
 }
 
+// TestSnapshot_UnderstandsRepositories is about the attacks: C065.
 func TestSnapshot_UnderstandsRepositories(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
