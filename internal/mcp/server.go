@@ -55,9 +55,11 @@ func New(c Config) (*Server, error) {
 }
 
 // ServeIO serves one client that writes to in and reads from out, a message a
-// line, until in ends or ctx does. Calls of a client that goes away without
-// cancelling them end, and the tasks that they waited for go on.
+// line, until in ends or ctx does; answers that are next to ready then are still
+// given. Calls of a client that goes away without cancelling them end, and the
+// tasks that they waited for go on.
 func (s *Server) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	in, out = converse(ctx, in, out)
 	err := s.sdk.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: requestLimit})
 	if err != nil && ctx.Err() == nil && !ended(err) {
 		return bailey.WrapError(bailey.Unavailable, "speak with the MCP client", err, "it has to write JSON-RPC messages, one a line")

@@ -106,8 +106,15 @@ func TestServer_HangsUntilTheClientIsGone(t *testing.T) {
 				turn := provider.Say("the end")
 				turn.Fault = provider.Fault{Kind: provider.Hang, After: after}
 				s, url := serve(t, turn)
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
+				go func() { // it hangs a while after the request has come
+					for len(s.Requests()) == 0 && ctx.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					time.Sleep(50 * time.Millisecond)
+					cancel()
+				}()
 				if got := fetch(ctx, t, url+w.at(true), w.request(true, []string{"bash"}, nil)); got.err == nil {
 					t.Errorf("it ended: %+v", got)
 				}
