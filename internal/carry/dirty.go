@@ -63,7 +63,7 @@ func (d *dirty) submodules() []string {
 	var names []string
 	for name, f := range d.files {
 		if f.mode == modeModule {
-			names = append(names, printable(name))
+			names = append(names, quoted(name))
 		}
 	}
 	if len(names) == 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -141,6 +142,20 @@ func printable(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// quoted is a name as it stands in a sentence of bailey's: one that is more than
+// letters, digits and what paths are made of stands in quotes, so that none can
+// look like a part of the sentence.
+func quoted(name string) string {
+	const most = 200
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@+-") == "" && name != "" {
+		return name
+	}
+	return strconv.Quote(printable(name))
 }
 
 // hidden reports whether a character is not seen or changes how others are: the

@@ -59,7 +59,13 @@ func (i *inspector) look(path string, mode uint32, data []byte) {
 	if mode == modeProgram && (base == nil || base.mode != modeProgram) {
 		i.odd("files can be executed that could not before", path)
 	}
-	if mode == modeLink || len(data) > maxInspected || isBinary(data) {
+	if mode == modeLink || len(data) > maxInspected {
+		return
+	}
+	if isBinary(data) {
+		if beginsAsText(data) {
+			i.odd("a text holds a NUL, which hides its change from the diff", path)
+		}
 		return
 	}
 	odd := oddities(data)
@@ -87,7 +93,7 @@ func (i *inspector) plant(p task.Planted) {
 
 func (i *inspector) odd(what, path string) {
 	if len(i.found) < maxOdd || i.found[what] != nil {
-		i.found[what] = append(i.found[what], printable(path))
+		i.found[what] = append(i.found[what], quoted(path))
 	}
 }
 
@@ -107,6 +113,18 @@ func (i *inspector) base(f *file) []byte {
 func isBinary(data []byte) bool {
 	const first = 8000
 	return bytes.IndexByte(data[:min(len(data), first)], 0) >= 0
+}
+
+// beginsAsText reports whether data that passes for binary has lines of plain
+// text before its first NUL: a shell, for one, runs them.
+func beginsAsText(data []byte) bool {
+	const least = 8
+	text, _, _ := bytes.Cut(data, []byte{0})
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	if len(text) < least || len(first) == len(text) {
+		return false
+	}
+	return !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == '\uFFFD' })
 }
 
 // warnings are one line for each thing that is odd.

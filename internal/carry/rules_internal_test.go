@@ -242,3 +242,15 @@ func FuzzParseTree(f *testing.F) {
 	f.Add([]byte("100644 blob 0123456789012345678901234567890123456789\ta\x00"))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = parseTree(data, 20) })
 }
+
+func TestBeginsAsText(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]bool{
+		"#!/bin/sh\necho EVIL\nexit\n\x00\x00": true, "a line of words\nmore\x00": true,
+		"\x7fELF\x02\x01\x01\x00": false, "\x89PNG\r\n\x1a\n\x00\x00": false, "short\n\x00": false, "GIF89a\x01\x00\x01": false,
+	} {
+		if beginsAsText([]byte(data)) != want {
+			t.Errorf("%q: %v", data, !want)
+		}
+	}
+}

@@ -400,7 +400,7 @@ func (r *refusals) add(name, why string) {
 		r.more++
 		return
 	}
-	r.list = append(r.list, printable(name)+": "+why)
+	r.list = append(r.list, quoted(name)+": "+why)
 }
 
 // all is the list, with a last line for those that are not in it.

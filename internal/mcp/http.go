@@ -87,6 +87,9 @@ type guard struct {
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !g.forUs(r.Host) || !local(r.RemoteAddr) || !ownOrigin(r.Header) || !g.hasToken(r.Header) {
+		w.Header().Set("Connection", "close") // or whoever is refused could hold all of them
+	}
 	switch {
 	case !g.forUs(r.Host):
 		http.Error(w, "this is not the host you asked for", http.StatusMisdirectedRequest)

@@ -163,10 +163,14 @@ func (r *Reader) keep(p []byte) {
 	}
 }
 
+// maxParts bounds the objects and lists of a line: each takes a hundred times
+// its own size once it is decoded.
+const maxParts = 20_000
+
 func (r *Reader) endLine() {
 	line := bytes.TrimSpace(r.rest)
 	switch {
-	case r.skip:
+	case r.skip || bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) > maxParts:
 		r.sum.Lines++
 		r.sum.TooLong++
 	case len(line) > 0:

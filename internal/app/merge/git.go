@@ -75,7 +75,7 @@ func off() []setting {
 // drivers is the programs that attributes of a tree could choose among, each
 // made to be none; a merge driver has to be something, and fails.
 func (r *Repo) drivers(ctx context.Context) ([]setting, error) {
-	names, err := r.run(ctx, "config", "--null", "--name-only", "--get-regexp", `^(filter|merge|diff)\..*\.(clean|smudge|process|required|driver|textconv|command)$`)
+	names, err := r.run(ctx, "config", "--null", "--name-only", "--get-regexp", `^(filter|merge|diff|hook)\..*\.(clean|smudge|process|required|driver|textconv|command)$`)
 	if code(err) == 1 { // there are none
 		return nil, nil
 	}
@@ -85,6 +85,8 @@ func (r *Repo) drivers(ctx context.Context) ([]setting, error) {
 	var out []setting
 	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {
 		switch {
+		case strings.HasPrefix(name, "hook."): // of git 2.54 and later, which core.hooksPath says nothing to
+			out = append(out, setting{strings.TrimSuffix(name, "command") + "enabled", "false"})
 		case strings.HasSuffix(name, ".required"):
 			out = append(out, setting{name, "false"})
 		case strings.HasSuffix(name, ".driver"):
@@ -110,7 +112,7 @@ func settle(env []string, settings []setting) []string {
 		n++
 	}
 	if !slices.Contains(env, "GIT_NO_REPLACE_OBJECTS=1") {
-		env = append(env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+		env = append(env, "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	}
 	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n))
 }

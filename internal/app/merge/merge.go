@@ -93,7 +93,8 @@ func (r *Repo) ready(ctx context.Context) (head, into string, err error) {
 			return "", "", bailey.NewError(bailey.Conflict, "a merge, rebase or the like is under way in the repository", "end it first: git status says how")
 		}
 	}
-	changed, err := r.run(ctx, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+	changed, err := r.run(ctx, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames",
+		"--ignore-submodules=dirty") // to look for changes in one, git would start another git there
 	if err != nil {
 		return "", "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/merge"
@@ -57,6 +58,26 @@ func (r *repo) write(name, text string) {
 		r.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// submodule adds a submodule in which git runs a program for each file that it
+// looks at.
+func (r *repo) submodule(filter string) {
+	r.t.Helper()
+	other := newRepo(r.t)
+	r.git("-c", "protocol.file.allow=always", "-c", "core.hooksPath=/dev/null", "submodule", "--quiet", "add", other.dir, "sub")
+	r.git("-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "a submodule")
+	r.git("-C", "sub", "config", "filter.s.clean", filter)
+	r.write(".git/modules/sub/info/attributes", "* filter=s\n")
+}
+
+// touch has git look into a file the next time.
+func (r *repo) touch(name string) {
+	r.t.Helper()
+	old := time.Unix(1_500_000_000, 0)
+	if err := os.Chtimes(filepath.Join(r.dir, name), old, old); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -161,13 +182,19 @@ func TestMerge_StartsNothing(t *testing.T) {
 		for _, h := range []string{"post-merge", "pre-merge-commit", "post-checkout", "reference-transaction", "post-index-change", "commit-msg", "prepare-commit-msg", "pre-commit"} {
 			hooks[".githooks/"+h] = evil
 		}
+		r.submodule(prog)
 		w := r.work(hooks)
+		r.touch("sub/a.txt")
 		_ = os.Remove(ran)
 		if ours {
 			if _, err := r.open().Merge(t.Context(), w, "m"); err != nil {
 				t.Fatal(err)
 			}
 		} else {
+			r.git("-c", "core.fsmonitor=false", "status")
+			if b, _ := os.ReadFile(ran); !strings.Contains(string(b), "/prog") {
+				t.Error("the twin: git status does not run the filter of a submodule")
+			}
 			r.git("merge", "-q", "--no-ff", "--no-edit", "agent/x")
 		}
 		b, _ := os.ReadFile(ran)

@@ -432,12 +432,13 @@ func (u *running) release() error {
 // proxyPatience is how long a proxy's end may precede the sandbox's.
 const proxyPatience = 300 * time.Millisecond
 
-// gone reports whether the sandbox has ended, or was never there.
+// gone reports whether the sandbox has ended, is about to since its command
+// has, or was never there.
 func (u *running) gone() bool {
 	u.mu.Lock()
-	sb := u.sandbox
+	sb, over := u.sandbox, u.over
 	u.mu.Unlock()
-	if sb == nil {
+	if sb == nil || over {
 		return true
 	}
 	return closed(sb.Done())
