@@ -211,6 +211,7 @@ func (w *envWorld) tests(t *testing.T, p envProject, flags ...string) yard.Resul
 // pip, npm and go out of registries that nothing but their configuration names;
 // then the tests pass without any network. The same again is free, and said.
 func TestEnv_BuiltThroughTheGateAndUsedOffline(t *testing.T) {
+	t.Parallel()
 	for _, p := range envProjects() {
 		t.Run(p.kind, func(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -296,6 +297,7 @@ func (w *envWorld) again(t *testing.T, kind string) {
 // that no file names, lists. What was installed is the caller's, and everybody
 // may read it, since a task's id is another one.
 func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		all := map[string]string{}
@@ -366,6 +368,7 @@ func (w *envWorld) checked(t *testing.T, p envProject, environment string) {
 // TestEnv_RunChecks: a planner's checks have the environment that they name, and
 // no other folder.
 func TestEnv_RunChecks(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Dir = filepath.Join(y.Home, "work") // where tasks may have repositories
 		y.WriteHome(t, "work/README", "")
@@ -431,6 +434,7 @@ exit 0
 
 // TestEnv_InstallScriptsAreInside: what a package's script finds, and leaves.
 func TestEnv_InstallScriptsAreInside(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		places := strings.NewReplacer("HOME", y.Home, "WORK", y.Dir)
 		w := newEnvWorld(t, y, places.Replace(envLoot))
@@ -501,6 +505,7 @@ func (w *envWorld) planted(t *testing.T, tree string) {
 // TestEnv_NobodyInsideWritesIt: an environment in use cannot be changed by who
 // uses it, and its manifest is not there at all.
 func TestEnv_NobodyInsideWritesIt(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		p := envProjects()[2]
@@ -532,6 +537,7 @@ func TestEnv_NobodyInsideWritesIt(t *testing.T) {
 // TestEnv_OnlyWhatWasBuilt: no other folder of the host is mounted by
 // --environment, whatever lies in it.
 func TestEnv_OnlyWhatWasBuilt(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		w.commit(t, envProjects()[2].files)
@@ -550,6 +556,7 @@ func TestEnv_OnlyWhatWasBuilt(t *testing.T) {
 
 // TestEnv_AFailedBuildLeavesNothing: and says what the package manager said.
 func TestEnv_AFailedBuildLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -586,6 +593,7 @@ func TestEnv_AFailedBuildLeavesNothing(t *testing.T) {
 // repository has a say: no program of its configuration runs on the host, and
 // no attribute leaves out a file.
 func TestEnv_WhatIsCommittedIsBuilt(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		ran := filepath.Join(w.Home, "ran")

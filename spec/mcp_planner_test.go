@@ -133,6 +133,7 @@ type taskResult struct {
 // TestPlanner_DelegatesChecksMergesAndCleans: a scripted planner hands a fix
 // to real agents over MCP, checks what comes back, merges it and cleans up.
 func TestPlanner_DelegatesChecksMergesAndCleans(t *testing.T) {
+	t.Parallel()
 	for _, a := range []struct{ agent, model string }{{"claude", "messages"}, {"codex", "responses"}} {
 		t.Run(a.agent, func(t *testing.T) {
 			t.Parallel()
@@ -180,6 +181,7 @@ func TestPlanner_DelegatesChecksMergesAndCleans(t *testing.T) {
 // TestPlanner_CancelsAndKeepsTheWork: a call that is taken back ends its task,
 // whose work so far is on its branch; what a queue says comes as progress.
 func TestPlanner_CancelsAndKeepsTheWork(t *testing.T) {
+	t.Parallel()
 	p := newPlanner(t, func(*modelLab) []provider.Turn {
 		return []provider.Turn{
 			provider.Do(provider.Shell("echo half > half.txt")),

@@ -113,6 +113,7 @@ func (d *mcpDoor) request(line string, fields map[string]string, body string) st
 // the token on every request, and refuses foreign hosts and origins.
 func TestSRV07_TheDoorIsForThisMachine(t *testing.T) {
 	t.Attr("claim", "SRV-07")
+	t.Parallel()
 	d := newMCPDoor(t, yard.Unprivileged(t))
 	_, port, _ := net.SplitHostPort(d.addr)
 	const post = "POST /mcp HTTP/1.1"
@@ -248,6 +249,7 @@ func err2text(err error) string {
 // TestMCP_TheOfficialInspectorUnderstands: over standard input and output and
 // over HTTP; with --strict it ends with an error for a schema that is not sound.
 func TestMCP_TheOfficialInspectorUnderstands(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	d := newMCPDoor(t, y)
 	tools := []string{"cancel_task", "cleanup_delegation", "delegate_task", "list_models", "list_tasks", "run_checks", "task_result", "task_status"}
@@ -308,6 +310,7 @@ func TestMCP_TheOfficialInspectorUnderstands(t *testing.T) {
 // first use does, and what is started has no descriptor of the client's and ends
 // when nobody needs it.
 func TestMCP_StdioSummonsTheService(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	ctx, cancel := context.WithTimeout(t.Context(), yard.Timeout)
 	defer cancel()

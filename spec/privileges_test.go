@@ -259,6 +259,7 @@ func (s *served) judge(t *testing.T, list []posture.Posture, roles ...posture.Ro
 // its list: asked for anything else, by whoever can ask, it refuses.
 func TestPRV01_TheLauncherIsSmall(t *testing.T) {
 	t.Attr("claim", "PRV-01")
+	t.Parallel()
 	for pkg, reaches := range map[string]bool{"./internal/app/launcher": false, "./internal/app/control": true} { // the second is the twin
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../"+pkg).Output()
 		if err != nil {
@@ -304,6 +305,7 @@ func TestPRV01_TheLauncherIsSmall(t *testing.T) {
 // repository's, and that is not followed if it is a link.
 func TestPRV02_PathsComeOfIds(t *testing.T) {
 	t.Attr("claim", "PRV-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		s := serveTasks(t, y)
 		for _, id := range []string{"..%2f..%2fetc", "%2e%2e", "A", "-rf", strings.Repeat("a", 65), "a%00b"} {
@@ -348,6 +350,7 @@ func TestPRV02_PathsComeOfIds(t *testing.T) {
 // nothing of anybody's environment; what an agent is, is a name of a list.
 func TestPRV03_WhatRunsIsChosenByKind(t *testing.T) {
 	t.Attr("claim", "PRV-03")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, provider.Do(provider.Shell("sleep 60")))
 		wrap := y.Wrap
@@ -396,6 +399,7 @@ func TestPRV03_WhatRunsIsChosenByKind(t *testing.T) {
 // rights is compared; the launcher beside it is the twin, in which they differ.
 func TestPRV04_ControlHasNothing(t *testing.T) {
 	t.Attr("claim", "PRV-04")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil)
 		s := serveTasks(t, y)
@@ -474,6 +478,7 @@ func readMemory(t *testing.T, pid int) string {
 // somebody has opened that to them.
 func TestPRV05_Folders(t *testing.T) {
 	t.Attr("claim", "PRV-05")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		s := serveTasks(t, y)
 		s.live(t)

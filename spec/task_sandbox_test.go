@@ -167,6 +167,7 @@ func mustCheck(t *testing.T, y *yard.Yard, command string, more ...map[string]an
 // belongs to.
 func TestISO06_TasksIDOwnsNothing(t *testing.T) {
 	t.Attr("claim", "ISO-06")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "own", "x")
 		e, out := runCheck(t, y, `id -u; echo new > new; chmod 600 own; cat own; stat -c %u own; cat /etc/shadow; true`)
@@ -203,6 +204,7 @@ func TestISO06_TasksIDOwnsNothing(t *testing.T) {
 // round leads there. The twin: `bailey run` shows the same files.
 func TestISO07_TasksHaveNoSetuidAndNoManager(t *testing.T) {
 	t.Attr("claim", "ISO-07")
+	t.Parallel()
 	const names = "apt apt-get dpkg su passwd mount newgrp"
 	var there []string
 	for name := range strings.FieldsSeq(names) {
@@ -251,6 +253,7 @@ true`
 // nothing inside, and the host's side of the copy is no place for one.
 func TestISO07_MakesNoSetuid(t *testing.T) {
 	t.Attr("claim", "ISO-07")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		out := mustCheck(t, y, `for d in /workspace /tmp $HOME; do cp /usr/bin/id $d/id; chmod 755 $d/id; chmod 6755 $d/id 2>/dev/null && echo $d may; $d/id -u; done; id -u; find /workspace /tmp $HOME -perm /6000`)
 		if lines := strings.Fields(out); len(lines) != 4 || len(slices.Compact(lines)) != 1 {
@@ -264,6 +267,7 @@ func TestISO07_MakesNoSetuid(t *testing.T) {
 // look finds a token, and somebody who takes calls.
 func TestRES05_ChecksHaveNoWayOut(t *testing.T) {
 	t.Attr("claim", "RES-05")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, provider.Say("hello"))
 		probe := `env | grep -iE 'token|key|url|secret' ; ls /proc/self/fd | wc -l
@@ -302,6 +306,7 @@ ls -A /home/agent /run`
 // its code is its own, and its time is bounded.
 func TestRES05_StreamsAndCode(t *testing.T) {
 	t.Attr("claim", "RES-05")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "sub/a", "")
 		e, out := runCheck(t, y, `echo one; echo two >&2; echo three; pwd; exit 7`, map[string]any{"subdir": "sub"})
@@ -432,6 +437,7 @@ func TestTask_StopAndKill(t *testing.T) {
 // what was promised. (That each row can be missing is a unit test's.)
 func TestISO07_DoctorShowsATasksSandbox(t *testing.T) {
 	t.Attr("claim", "ISO-07")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		var report struct {
 			OK     bool `json:"ok"`
@@ -468,6 +474,7 @@ var taskAgents = []struct{ name, dialect string }{
 // environment. Its prompt and its guide reach the model.
 func TestMGW01_AgentsWorkHeadless(t *testing.T) {
 	t.Attr("claim", "MGW-01")
+	t.Parallel()
 	slots := make(chan struct{}, 2)
 	bin := agents.Bin(t)
 	for _, a := range taskAgents {
@@ -533,6 +540,7 @@ func TestMGW01_AgentsWorkHeadless(t *testing.T) {
 // address on it, and nothing else.
 func TestEGR01_TasksHaveTheWireAlone(t *testing.T) {
 	t.Attr("claim", "EGR-01")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		newModelWorld(t, y, "anthropic", nil, provider.Say("one"))
 		e, out, errs := startTask(t, y, map[string]any{"kind": "agent", "harness": "claude", "model": "small", "prompt": "look", "max_turns": 3}, fakeAgent(t, y)).wait(t)
@@ -550,6 +558,7 @@ func TestEGR01_TasksHaveTheWireAlone(t *testing.T) {
 // nowhere inside. What runs there is no real agent but a program that looks.
 func TestMGW01_TasksHaveOneModel(t *testing.T) {
 	t.Attr("claim", "MGW-01")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, provider.Say("one"), provider.Say("two"))
 		seen := map[string]bool{}

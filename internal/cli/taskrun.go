@@ -61,7 +61,7 @@ Examples:
   bailey task run --file task.md --model small --budget 2M --follow
   bailey task run --n 3 --name parser - < task.md
 
-Exit codes: 0 when every task succeeded; 1 when one did not; 125 when bailey failed.`
+Exit codes: 0 when every task succeeded and its checks passed; 1 when one did not; 125 when bailey failed.`
 }
 
 const mostTogether = 20 // of --n
@@ -91,10 +91,17 @@ func (c *taskRunCommand) Run(a *app) error {
 	if err := c.print(a, tasks); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(tasks, func(t task.Task) bool { return t.Status != task.Success }) {
+	if slices.ContainsFunc(tasks, func(t task.Task) bool { return t.Status != task.Success || c.Checks != "" && !checked(t) }) {
 		return errNoSuccess
 	}
 	return nil
+}
+
+// checked reports whether the checks of a task passed: who goes on with
+// "&& bailey task merge" has asked for that. A task that changed nothing has no
+// branch to run them on.
+func checked(t task.Task) bool {
+	return t.Result != nil && (t.Result.Branch == "" || t.Result.Checks != nil && t.Result.Checks.Passed)
 }
 
 func (c *taskRunCommand) request(a *app) (task.Request, error) {
