@@ -549,6 +549,7 @@ except OSError as e:
 // deadline, but for one in each: the deadline is kept all the same.
 func TestISO09_TheDeadlineOfATask(t *testing.T) {
 	t.Attr("claim", "ISO-09")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		type blow struct {
 			role   posture.Role
