@@ -81,14 +81,22 @@ func (c *doctorCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	return a.reportLayers(rows, c.JSON)
+}
+
+// reportLayers is the last word of an examination: the rows have been printed
+// as they came, but for JSON.
+func (a *app) reportLayers(rows []doctor.Row, asJSON bool) error {
 	fit := doctor.Fit(rows)
-	if c.JSON {
-		err = printJSON(a.stdout, doctorReport{OK: fit, Layers: rows})
+	if asJSON {
+		if err := printJSON(a.stdout, doctorReport{OK: fit, Layers: rows}); err != nil {
+			return err
+		}
 	}
-	if err == nil && !fit {
+	if !fit {
 		return errUnfit
 	}
-	return err
+	return nil
 }
 
 func (c *doctorCommand) live(a *app) error {

@@ -22,14 +22,7 @@ func (c *doctorCommand) task(a *app) error {
 	if err != nil {
 		return err
 	}
-	fit := doctor.Fit(rows)
-	if c.JSON {
-		err = printJSON(a.stdout, doctorReport{OK: fit, Layers: rows})
-	}
-	if err == nil && !fit {
-		return errUnfit
-	}
-	return err
+	return a.reportLayers(rows, c.JSON)
 }
 
 // startTask starts a sandbox as a runner does, in this process.

@@ -259,8 +259,8 @@ func TestEnvironment_In(t *testing.T) {
 	for _, c := range []struct {
 		exists bool
 		want   string
-	}{{true, "/work/sub"}, {false, "/work"}} {
-		u := e.In("/work", func(path string) bool { return c.exists && path == "/work/sub" })
+	}{{true, "/src/repo/sub"}, {false, "/src/repo"}} {
+		u := e.In("/src/repo", func(path string) bool { return c.exists && path == "/src/repo/sub" })
 		if diff := cmp.Diff([]bailey.Link{{Path: environment.RepoPath, Target: c.want}}, u.Links); diff != "" {
 			t.Error(diff)
 		}

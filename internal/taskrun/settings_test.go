@@ -15,13 +15,13 @@ import (
 
 func agent() taskrun.Settings {
 	return taskrun.Settings{
-		Kind: taskrun.Agent, ID: "t1", Dir: "/work/t1", Subdir: "a/b", Limit: time.Minute,
+		Kind: taskrun.Agent, ID: "t1", Dir: "/tasks/t1", Subdir: "a/b", Limit: time.Minute,
 		Harness: "claude", Model: "small", Prompt: "do it", MaxTurns: 3,
 	}
 }
 
 func check() taskrun.Settings {
-	return taskrun.Settings{Kind: taskrun.Check, ID: "c1", Dir: "/work/c1", Limit: time.Minute, Command: "make test"}
+	return taskrun.Settings{Kind: taskrun.Check, ID: "c1", Dir: "/tasks/c1", Limit: time.Minute, Command: "make test"}
 }
 
 // TestSettings_Validate: each thing that no runner may accept is refused by
@@ -38,7 +38,7 @@ func TestSettings_Validate(t *testing.T) {
 		"kind":           func(s *taskrun.Settings) { s.Kind = "other" },
 		"id":             func(s *taskrun.Settings) { s.ID = "../x" },
 		"relative":       func(s *taskrun.Settings) { s.Dir = "work" },
-		"unclean":        func(s *taskrun.Settings) { s.Dir = "/work/../etc" },
+		"unclean":        func(s *taskrun.Settings) { s.Dir = "/tasks/../etc" },
 		"top":            func(s *taskrun.Settings) { s.Dir = "/" },
 		"up":             func(s *taskrun.Settings) { s.Subdir = "../x" },
 		"absolute":       func(s *taskrun.Settings) { s.Subdir = "/etc" },

@@ -52,7 +52,7 @@ func TestBounded_TakesAndForgets(t *testing.T) {
 func TestRequest_IsClosed(t *testing.T) {
 	t.Parallel()
 	s := taskrun.Settings{
-		Kind: taskrun.Agent, ID: "t1", Dir: "/work", Limit: time.Minute, Harness: "claude", Model: "small", Prompt: "do it", MaxTurns: 3, Budget: []string{"2M"},
+		Kind: taskrun.Agent, ID: "t1", Dir: "/tasks/t1", Limit: time.Minute, Harness: "claude", Model: "small", Prompt: "do it", MaxTurns: 3, Budget: []string{"2M"},
 	}
 	r := request(&s, run.Host{CPUs: 64, Memory: 1 << 40}, []string{"claude"})
 	if r.Net != "none" || !r.Bare || len(r.Env)+len(r.EnvFiles)+len(r.Allow)+len(r.Secrets)+len(r.Presets)+len(r.Services)+len(r.Tools) != 0 || r.Ask || r.Record != "" {
@@ -66,7 +66,7 @@ func TestRequest_IsClosed(t *testing.T) {
 	if small.MemoryBytes != 3<<30 || small.MilliCPUs != 2000 {
 		t.Errorf("on a small machine: %+v", small)
 	}
-	check := taskrun.Settings{Kind: taskrun.Check, ID: "c1", Dir: "/work", Limit: time.Minute, Command: "x; y"}
+	check := taskrun.Settings{Kind: taskrun.Check, ID: "c1", Dir: "/tasks/t1", Limit: time.Minute, Command: "x; y"}
 	if r := request(&check, run.Host{CPUs: 2, Memory: 8 << 30}, nil); len(r.Models) != 0 || r.Preset {
 		t.Errorf("a check has a model: %+v", r)
 	}
