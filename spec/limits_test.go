@@ -616,7 +616,7 @@ func TestISO08_TheTwinOfAllIsTheHost(t *testing.T) {
 func TestRun_PrivateCopiesArePartOfTheMemory(t *testing.T) {
 	y := yard.Unprivileged(t)
 	repository(t, y, y.Dir)
-	for memory, want := range map[string]string{"512M": "131072", "64M": "49152", "4G": "262144"} {
+	for memory, want := range map[string]string{"512M": "131072", "128M": "49152", "4G": "262144"} {
 		r := y.Sh(t, "df -k .git/hooks | tail -n 1 | awk '{print $2}'", "-q", "--memory", memory)
 		if size, _, _ := strings.Cut(r.Stdout, "\n"); size != want {
 			t.Errorf("--memory %s: %q, want %s: %s", memory, r.Stdout, want, r.Stderr)

@@ -115,7 +115,7 @@ func hostileTree() map[string]struct{ make, says string } {
 		"C056 nested":         {"git init -q nested; echo x > nested/file", "nested/.git: a name"},
 		"case":                {"mkdir .GIT; echo x > .GIT/config", ".GIT: a name"},
 		"NTFS":                {"mkdir git~1 '.git.'; echo x > git~1/config; echo x > .git./config", "\"git~1\": a name"},
-		"HFS+":                {"mkdir \"$(printf '.g\\342\\200\\214it')\"; echo x > \"$(printf '.g\\342\\200\\214it')\"/config", "it: a name that a file system may take"},
+		"HFS+":                {"mkdir \"$(printf '.g\\342\\200\\214it')\"; echo x > \"$(printf '.g\\342\\200\\214it')\"/config", `it": a name that a file system may take`},
 		"C001 absolute link":  {"ln -s /etc/passwd out.txt", "out.txt: a link to an absolute path"},
 		"C001 relative link":  {"ln -s ../../../../etc/shadow dir/up", "dir/up: a link that may lead out"},
 		"C001 linked folder":  {"ln -s /etc d", "d: a link to an absolute path"},

@@ -245,6 +245,8 @@ func TestProgress_IsTold(t *testing.T) {
 		{Kind: "state", State: task.Running},
 		{Kind: "warning", Message: "odd\x1b"},
 		{Kind: "launch"},
+		{Kind: "turn", Turn: 1},
+		{Kind: "tool", Turn: 1, Tool: "bash", Message: "sleep 1"},
 		{Kind: "usage", Usage: &task.Usage{Calls: 2, InputTokens: 12000}, CostUSD: &usd},
 	}}
 	s, got := connect(t, newServer(t, f, 10*time.Millisecond))
@@ -267,7 +269,7 @@ func TestProgress_IsTold(t *testing.T) {
 	if r := <-ended; r == nil || r.IsError {
 		t.Errorf("it ended with %+v", r)
 	}
-	for _, want := range []string{"number 3 in the queue", "running", `odd\x1b`} {
+	for _, want := range []string{"number 3 in the queue", "running", `odd\x1b`, `turn 1: the agent uses "bash sleep 1"`} {
 		if !has(want) {
 			t.Errorf("no %q in %q", want, got.all)
 		}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,11 +24,17 @@ type reporter struct {
 	quit    chan struct{}
 	gone    chan struct{}
 
-	mu   sync.Mutex
-	n    float64 // of notifications
-	last time.Time
-	said string // the last message
+	mu    sync.Mutex
+	n     float64 // of notifications
+	last  time.Time
+	said  string      // the last message
+	held  []held      // what is said when the last message is old enough
+	later *time.Timer // says it; nil if nothing is held
+	over  bool
 }
+
+// held is a message that waits. A newer one of its kind takes its place.
+type held struct{ kind, words string }
 
 // thinned is how close notifications of an agent's single steps may follow
 // each other.
@@ -48,6 +55,12 @@ func (s *Server) report(ctx context.Context, req *request) *reporter {
 }
 
 func (r *reporter) stop() {
+	r.mu.Lock()
+	r.over = true
+	if r.later != nil {
+		r.later.Stop()
+	}
+	r.mu.Unlock()
 	close(r.quit)
 	<-r.gone
 }
@@ -67,7 +80,7 @@ func (r *reporter) beat(every time.Duration) {
 		case <-t.C:
 			r.mu.Lock()
 			if now := r.now(); now.Sub(r.last) >= every {
-				r.send(fmt.Sprintf("%s (%s)", r.said, now.Sub(r.began).Round(time.Second)))
+				r.notify(fmt.Sprintf("%s (%s)", r.said, now.Sub(r.began).Round(time.Second)))
 			}
 			r.mu.Unlock()
 		}
@@ -82,19 +95,53 @@ func (r *reporter) progress(p task.Progress) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = words
 	switch p.Kind {
 	case "state", "queue", "warning", "done":
-	default:
-		if r.now().Sub(r.last) < thinned {
-			return
-		}
+		r.flush()
+		r.send(words)
+		return
 	}
-	r.send(words)
+	if r.later == nil && r.now().Sub(r.last) >= thinned {
+		r.send(words)
+		return
+	}
+	r.hold(p.Kind, words)
+}
+
+// hold wants the lock.
+func (r *reporter) hold(kind, words string) {
+	r.held = append(slices.DeleteFunc(r.held, func(h held) bool { return h.kind == kind }), held{kind, words})
+	if r.later != nil || r.over {
+		return
+	}
+	r.later = time.AfterFunc(thinned, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.over {
+			r.flush()
+		}
+	})
+}
+
+// flush says what is held. It wants the lock.
+func (r *reporter) flush() {
+	for _, h := range r.held {
+		r.send(h.words)
+	}
+	if r.later != nil {
+		r.later.Stop()
+	}
+	r.held, r.later = nil, nil
 }
 
 // send wants the lock.
 func (r *reporter) send(words string) {
+	r.said = words
+	r.notify(words)
+}
+
+// notify wants the lock.
+func (r *reporter) notify(words string) {
 	r.n++
 	r.last = r.now()
 	// A caller that cannot be told does not keep the task from going on.
