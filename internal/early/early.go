@@ -1,84 +1,105 @@
-// Package early spares bailey's own roles the initialisation of gVisor's
-// packages.
+// Package early spares each of bailey's roles the initialisation of packages
+// that it does not use.
 //
 // One binary holds gVisor and everything else. Go runs the initialisers of
 // every linked package before main, whatever main is going to do: gVisor's
 // system-call tables, protocol descriptors and statistics cost each process
-// 20 to 30 ms and 10 MB here, and one sandbox starts four or five processes
-// that never call gVisor. So the first package to be initialised, this one,
-// looks at argv[0], and unless the process is gVisor's it marks gVisor's
-// initialisers as done. Nothing else changes; docs/adr/0007 weighs it.
+// 20 to 30 ms and 10 MB here, the libraries of the command line and of the
+// planner's protocol some milliseconds more, and one sandbox starts half a dozen
+// processes. So the first package to be initialised, this one, looks at the
+// arguments, and marks as done the initialisers of whatever the role cannot
+// reach by imports. Nothing else changes; docs/adr/0007 weighs it.
 //
-// The list of initialisers belongs to the Go runtime. It is found by what it
-// must look like (see tasks) and not by an offset, so another version of Go
-// makes this package do nothing rather than something wrong; a test then
-// fails. A role that used gVisor without initialising it would be a bug: a
-// test holds the import graphs of the roles to that.
+// Which role reaches what is a table that is generated from the imports (see
+// tableFile in spec).
 //
-// It imports only what is initialised before any package of gVisor.
+// An initialiser is known by the name of its symbol, which the linker resolves.
+// With another version of Go that names it otherwise this package does nothing
+// rather than something wrong; a test then fails. The linker lets nobody name
+// those of the standard library.
+//
+// It imports next to nothing, because whatever it imports is initialised, and
+// can be no more spared, before it runs.
 package early
 
-import (
-	"os"
-	"runtime"
-	"strings"
-	"unsafe"
+import _ "unsafe" // for go:linkname
+
+// arguments are what os.Args is made of. The name is the runtime's for package
+// os, which is initialised later.
+//
+//go:linkname arguments os.runtime_args
+func arguments() []string
+
+// parts are the roles, as bits, that can spare what they do not reach.
+type parts uint16
+
+// The bits of the table.
+const (
+	gvisor  parts = 1 << iota // Runtime
+	umount                    // Umount
+	inside                    // the first process of a sandbox
+	helper                    // bailey-helper
+	keeper                    // bailey-watchdog
+	proxy                     // bailey-proxy
+	gateway                   // bailey-gateway
+	bearer                    // bailey-key
+	carrier                   // bailey-git
+	running                   // the command line of run and exec
+	other                     // every other command line
 )
 
-//go:linkname lastmoduledatap runtime.lastmoduledatap
-var lastmoduledatap unsafe.Pointer //nolint:gochecknoglobals // the runtime's
-
-// skipped are the import paths, as prefixes, that only gVisor's roles need.
-var skipped = [...]string{"gvisor.dev/gvisor/", "google.golang.org/protobuf/", "github.com/cilium/ebpf"} //nolint:gochecknoglobals // read once, before main
-
-// inside are those that only roles outside of a sandbox need; the program of a
-// sandbox's first process has them for the others that it plays.
-var inside = [...]string{"github.com/google/nftables", "github.com/vishvananda/netlink", "github.com/mdlayher/"} //nolint:gochecknoglobals // read once, before main
-
-// beside are those that a proxy does not need: it has little memory of its own.
-var beside = [...]string{ //nolint:gochecknoglobals // read once, before main
-	"debug/dwarf", "filippo.io/age", "github.com/alecthomas/kong", "github.com/bailey-dev/bailey/internal/mirror", "github.com/bailey-dev/bailey/internal/netlog",
-	"github.com/bailey-dev/bailey/internal/rootfs", "github.com/bailey-dev/bailey/internal/settings", "github.com/klauspost/compress/internal/snapref",
-	"github.com/godbus/dbus/", "github.com/google/nftables", "github.com/vishvananda/netlink", "go.yaml.in/yaml/",
+// spare says which roles do not reach a package.
+type spare struct {
+	task *task
+	by   parts
 }
 
-// firstPath is where that program lies (sandbox.FirstPath; a test compares).
-const firstPath = "/.bailey/bailey"
+// part tells the role of a process, or 0 for one that initialises everything.
+func part(args []string) parts {
+	switch {
+	case len(args) == 0:
+		return other
+	case RoleOf(args) == Runtime:
+		return gvisor
+	case RoleOf(args) == Umount:
+		return umount
+	}
+	switch args[0] {
+	case "/.bailey/bailey": // sandbox.FirstPath
+		return inside
+	case "bailey-helper":
+		return helper
+	case "bailey-watchdog":
+		return keeper
+	case "bailey-proxy":
+		return proxy
+	case "bailey-gateway":
+		return gateway
+	case "bailey-key":
+		return bearer
+	case "bailey-git":
+		return carrier
+	}
+	if hasPrefix(args[0], "bailey-") {
+		return other
+	}
+	if len(args) > 1 && (args[1] == "run" || args[1] == "exec") {
+		return running
+	}
+	return other
+}
 
-// The names of the roles for requests (role.Proxy, role.Gateway;
-// TestRolesSkipGVisor in spec).
-const (
-	proxy   = "bailey-proxy"
-	gateway = "bailey-gateway"
-)
-
-// task is the head of the runtime's initTask (runtime/proc.go): the functions
-// follow it.
+// task is the head of the runtime's initTask (runtime/proc.go).
 type task struct {
 	state uint32 // 0 not begun, 1 in progress, 2 done
-	nfns  uint32
-	first uintptr
+	_     uint32 // how many functions follow
 }
 
-const (
-	inProgress = 1
-	done       = 2
-)
+const done = 2
 
 //nolint:gochecknoinits // the point of the package
 func init() {
-	if RoleOf(os.Args) != Runtime {
-		skip(skipped[:])
-	}
-	if len(os.Args) == 0 {
-		return
-	}
-	switch os.Args[0] {
-	case firstPath:
-		skip(inside[:])
-	case proxy, gateway:
-		skip(beside[:])
-	}
+	skip(part(arguments()))
 }
 
 // Role is what the first look at a process's arguments tells.
@@ -98,9 +119,14 @@ func RoleOf(args []string) Role {
 	if len(args) == 0 {
 		return Other
 	}
-	base := args[0][strings.LastIndexByte(args[0], '/')+1:]
+	base := args[0]
+	for i := range len(base) {
+		if args[0][i] == '/' {
+			base = args[0][i+1:]
+		}
+	}
 	switch {
-	case strings.HasPrefix(base, "runsc"):
+	case hasPrefix(base, "runsc"):
 		return Runtime
 	case args[0] != "/proc/self/exe":
 		return Other
@@ -110,86 +136,13 @@ func RoleOf(args []string) Role {
 	return Runtime
 }
 
-func skip(prefixes []string) {
-	for _, t := range tasks() {
-		if t.state != 0 {
-			continue
-		}
-		f := runtime.FuncForPC(t.first)
-		if f == nil {
-			continue
-		}
-		for _, prefix := range prefixes {
-			if strings.HasPrefix(f.Name(), prefix) {
-				t.state = done
-			}
+// skip marks as done what the role does not reach.
+func skip(role parts) {
+	for _, s := range table {
+		if s.by&role != 0 && s.task.state == 0 {
+			s.task.state = done
 		}
 	}
 }
 
-// words is how far into the runtime's module data the list is looked for; it
-// is the 60th word in Go 1.26.
-const words = 100
-
-// tasks returns the program's initialisers, or nothing if there is no list in
-// the module data that looks exactly as it must.
-func tasks() []*task {
-	md := lastmoduledatap
-	if md == nil {
-		return nil
-	}
-	for i := range words {
-		s := (*slice)(unsafe.Add(md, i*8))
-		if list := s.tasks(uintptr(md)); list != nil {
-			return list
-		}
-	}
-	return nil
-}
-
-// slice is a slice's header in memory.
-type slice struct {
-	array unsafe.Pointer
-	len   int
-	cap   int
-}
-
-// Bounds of a list of initialisers that is believed.
-const (
-	fewest   = 30
-	most     = 5000
-	image    = 64 << 20 // static data lies this close together
-	mostInit = 10000
-)
-
-// tasks reads s as the list of initialisers. Each entry must point to aligned
-// static data near md and look like a task, and exactly one must be in
-// progress: the one that is running, ours.
-func (s *slice) tasks(md uintptr) []*task {
-	if s.len != s.cap || s.len < fewest || s.len > most || !near(uintptr(s.array), md) {
-		return nil
-	}
-	running := 0
-	for _, p := range unsafe.Slice((*uintptr)(s.array), s.len) {
-		if !near(p, md) {
-			return nil
-		}
-	}
-	list := unsafe.Slice((**task)(s.array), s.len)
-	for _, t := range list {
-		if t.state > done || t.nfns == 0 || t.nfns > mostInit {
-			return nil
-		}
-		if t.state == inProgress {
-			running++
-		}
-	}
-	if running != 1 {
-		return nil
-	}
-	return list
-}
-
-func near(p, md uintptr) bool {
-	return p%8 == 0 && p+image > md && p < md+image && p > image/64
-}
+func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
