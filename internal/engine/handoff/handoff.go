@@ -88,14 +88,62 @@ const (
 	Exited   = "exited"   // gVisor ended
 )
 
+// document is how settings travel: what generated files and private copies hold
+// follows it as it is. It is most of what there is, hundreds of kilobytes, and
+// as a part of a document it would be written, and read, three times.
+type document struct {
+	*Settings
+
+	Sizes []int `json:"sizes"` // in bytes, in the order of contents
+}
+
+// contents are what the files of s hold.
+func contents(s *sandbox.Spec) []*[]byte {
+	var out []*[]byte
+	for i := range s.Files {
+		out = append(out, &s.Files[i].Data)
+	}
+	for i := range s.Shadows {
+		for j := range s.Shadows[i].Files {
+			out = append(out, &s.Shadows[i].Files[j].Data)
+		}
+	}
+	return out
+}
+
+// encode returns the document, and what follows it. Meanwhile the files of s
+// are empty.
+func encode(s *Settings) ([][]byte, error) {
+	held := contents(&s.Spec)
+	out := make([][]byte, 1, len(held)+1)
+	doc, total := document{Settings: s}, 0
+	for _, data := range held {
+		out = append(out, *data)
+		doc.Sizes = append(doc.Sizes, len(*data))
+		*data = nil
+	}
+	b, err := json.Marshal(doc)
+	out[0] = b
+	for i, data := range held {
+		*data = out[i+1]
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode helper settings: %w", err)
+	}
+	for _, piece := range out {
+		total += len(piece)
+	}
+	if total > maxSettings {
+		return nil, fmt.Errorf("helper settings: %d bytes, at most %d", total, maxSettings)
+	}
+	return out, nil
+}
+
 // WriteSettings sends s, length first, and the files.
 func WriteSettings(control *os.File, s *Settings, files []*os.File) error {
-	b, err := json.Marshal(s)
+	pieces, err := encode(s)
 	if err != nil {
-		return fmt.Errorf("encode helper settings: %w", err)
-	}
-	if len(b) > maxSettings {
-		return fmt.Errorf("helper settings: %d bytes, at most %d", len(b), maxSettings)
+		return err
 	}
 	if len(files) > maxFiles {
 		return fmt.Errorf("helper settings: %d descriptors, at most %d", len(files), maxFiles)
@@ -104,12 +152,14 @@ func WriteSettings(control *os.File, s *Settings, files []*os.File) error {
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(pieces[0])))
 	if err := send(control, head, unix.UnixRights(fds...)); err != nil {
 		return fmt.Errorf("send helper settings: %w", err)
 	}
-	if _, err := control.Write(b); err != nil {
-		return fmt.Errorf("send helper settings: %w", err)
+	for _, piece := range pieces {
+		if _, err := control.Write(piece); err != nil {
+			return fmt.Errorf("send helper settings: %w", err)
+		}
 	}
 	return nil
 }
@@ -175,8 +225,12 @@ func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 		return nil, fmt.Errorf("read helper settings: %w", err)
 	}
 	var s Settings
-	if err := json.Unmarshal(b, &s); err != nil {
+	doc := document{Settings: &s}
+	if err := json.Unmarshal(b, &doc); err != nil {
 		return nil, fmt.Errorf("decode helper settings: %w", err)
+	}
+	if err := readContents(r, &s.Spec, doc.Sizes); err != nil {
+		return nil, err
 	}
 	if err := s.Spec.Validate(); err != nil {
 		return nil, err
@@ -185,6 +239,28 @@ func decodeSettings(r io.Reader, size uint32) (*Settings, error) {
 		return nil, fmt.Errorf("helper settings: %d mounts, %d descriptors", len(s.Spec.Mounts), len(s.MountFDs))
 	}
 	return &s, nil
+}
+
+// readContents reads what follows the document.
+func readContents(r io.Reader, s *sandbox.Spec, sizes []int) error {
+	held, total := contents(s), 0
+	if len(sizes) != len(held) {
+		return fmt.Errorf("helper settings: %d files, %d sizes", len(held), len(sizes))
+	}
+	for _, n := range sizes {
+		if n < 0 || n > maxSettings-total {
+			return errors.New("helper settings: too long")
+		}
+		total += n
+	}
+	all := make([]byte, total)
+	if _, err := io.ReadFull(r, all); err != nil {
+		return fmt.Errorf("read helper settings: %w", err)
+	}
+	for i, n := range sizes {
+		*held[i], all = all[:n:n], all[n:]
+	}
+	return nil
 }
 
 // ErrOther is the cause when something else lies at a mount's source than what

@@ -2,6 +2,7 @@ package handoff_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/handoff"
+	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/testkit/tier"
 )
 
@@ -150,5 +152,59 @@ func TestClone_TakesNoOtherFolder(t *testing.T) {
 		t.Errorf("twin: %v", err)
 	} else {
 		_ = f.Close()
+	}
+}
+
+// TestSettings_ArriveAsTheyWere: with what the files hold, which is no part of
+// the document, and with the descriptors.
+func TestSettings_ArriveAsTheyWere(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	settings := func() *handoff.Settings {
+		return &handoff.Settings{Model: -1, DebugFD: -1, MountFDs: []int{-1}, Spec: sandbox.Spec{
+			ID: "sbx_0123456789abcdef", UID: 1000, GID: 1000,
+			Mounts: []bailey.Mount{{Source: "/w", Target: "/w", Writable: true}},
+			Files: []bailey.File{
+				{Path: "/etc/a", Mode: 0o644, Data: bytes.Repeat([]byte("\x00\xff\n"), 100_000)}, {Path: "/etc/none", Data: []byte{}}, {Path: "/etc/b", Data: []byte("b\n")},
+			},
+			Shadows: []bailey.Shadow{
+				{Path: "/w/c", Files: []bailey.File{{Data: []byte("c")}}}, {Path: "/w/d", Dir: true}, {Path: "/w/e", Dir: true, Files: []bailey.File{{Path: "x", Data: []byte("e")}}},
+			},
+		}}
+	}
+	sent, ended := settings(), make(chan error, 1)
+	go func() { ended <- handoff.WriteSettings(parent, sent, []*os.File{parent}) }()
+	got, files, err := handoff.ReadSettings(helper)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	_ = files[0].Close()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	for what, s := range map[string]*handoff.Settings{"read": got, "sent, afterwards": sent} {
+		if diff := cmp.Diff(settings(), s); diff != "" {
+			t.Errorf("-sent +%s:\n%.500s", what, diff)
+		}
+	}
+}
+
+// TestSettings_AreBounded: in the document and in what follows it.
+func TestSettings_AreBounded(t *testing.T) {
+	t.Parallel()
+	parent, helper := ends(t)
+	s := &handoff.Settings{Spec: sandbox.Spec{Files: []bailey.File{{Path: "/etc/a", Data: make([]byte, 64<<20)}}}}
+	if err := handoff.WriteSettings(parent, s, nil); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("64 MiB and a document: %v", err)
+	}
+	for _, sizes := range []string{"[99999999]", "[-1]", "[]", "[1,1]"} {
+		doc := `{"spec":{"files":[{"path":"/etc/a"}]},"sizes":` + sizes + `}`
+		head := binary.BigEndian.AppendUint32(nil, uint32(len(doc)))
+		if _, err := parent.Write(append(head, doc...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := handoff.ReadSettings(helper); err == nil || !strings.Contains(err.Error(), "helper settings") {
+			t.Errorf("sizes %s: %v", sizes, err)
+		}
 	}
 }
