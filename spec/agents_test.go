@@ -56,6 +56,7 @@ var realAgents = []struct {
 // whatever the model makes the agent try beyond the workspace fails. The same
 // tries succeed outside of a sandbox.
 func TestAgents_WorkAndCannotGetOut(t *testing.T) {
+	t.Parallel()
 	for _, a := range realAgents {
 		t.Run(a.name, func(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -79,6 +80,7 @@ func TestAgents_WorkAndCannotGetOut(t *testing.T) {
 // in a terminal: no question stands before the work, bailey prints nothing
 // into its screen, and closing the terminal ends it all.
 func TestAgents_StartInATerminal(t *testing.T) {
+	t.Parallel()
 	for _, a := range realAgents {
 		t.Run(a.name, func(t *testing.T) {
 			l := newAgentLab(t, yard.Unprivileged(t))

@@ -14,6 +14,7 @@ import (
 // variables as they were written: a name that is no text must not become that
 // of another file.
 func TestCLI_ArgumentsAreBytes(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "a\xffb", "")
 		y.Write(t, "a\uFFFDb", "")
@@ -34,6 +35,7 @@ func TestCLI_ArgumentsAreBytes(t *testing.T) {
 
 // TestCLI_ManyArguments holds that they cost what they are, not their square.
 func TestCLI_ManyArguments(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const many = 100_000
 		args := []string{"run", "--quiet", "--", "sh", "-c", "echo $#"}

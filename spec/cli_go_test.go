@@ -14,6 +14,7 @@ import (
 // TestRun_GoBuildsOffline: --tool go shows the modules that were downloaded,
 // so that a project builds without a network; without it they are not there.
 func TestRun_GoBuildsOffline(t *testing.T) {
+	t.Parallel()
 	if path, err := exec.LookPath("go"); err != nil || !strings.HasPrefix(path, "/usr/") {
 		tier.Lacks(t, "go is not one of the system's programs")
 	}

@@ -705,6 +705,7 @@ func TestVersion(t *testing.T) {
 // TestReportA5_SignalsAreNotIgnoredInside: the caller ignores SIGINT and
 // SIGQUIT; the command does not inherit that.
 func TestReportA5_SignalsAreNotIgnoredInside(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const ask = `grep SigIgn /proc/self/status; grep SigBlk /proc/self/status`
 		sh := func(program string) string {
@@ -771,6 +772,7 @@ func TestReportA6_NothingOutlivesTheCommandLine(t *testing.T) {
 // TestReportA7_OrphansAreReaped: hundreds of processes whose parent is gone, and
 // the codes of the parents.
 func TestReportA7_OrphansAreReaped(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	const script = `import os, time
 bad = 0
@@ -804,6 +806,7 @@ print("bad", bad, "zombies", zombies)
 
 // TestReportA9_OutputIsExact at sizes around a round number.
 func TestReportA9_OutputIsExact(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	for _, n := range []int{10 << 20, 10<<20 + 1} {
 		r := y.Sh(t, fmt.Sprintf("head -c %d /dev/zero; head -c %d /dev/zero >&2", n, n), "-q").OK(t)
@@ -835,9 +838,9 @@ func TestReportA11_BackgroundLivesAsLongAsTheSandbox(t *testing.T) {
 	_ = r.Stdin.Close()
 	r.Wait(t, 10*time.Second).Exit(t, 0)
 	clean()
-	last := beat(t, y)
+	last := beat(t, y, "beat")
 	<-time.After(300 * time.Millisecond)
-	if beat(t, y) != last {
+	if beat(t, y, "beat") != last {
 		t.Error("it lives after the sandbox")
 	}
 }
@@ -857,6 +860,7 @@ func TestReportF1_NoUserNamespaces(t *testing.T) {
 
 // TestReportF5_WorksOffline: without any network there is nothing to miss.
 func TestReportF5_WorksOffline(t *testing.T) {
+	t.Parallel()
 	y := yard.Root(t)
 	c := exec.CommandContext(t.Context(), "unshare", "-n", y.Bin, "run", "-q", "--", "echo", "offline")
 	own := y.Command(t.Context())

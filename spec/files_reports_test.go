@@ -16,6 +16,7 @@ import (
 // TestReportB2_LinkedWorktree is the thread's own list of commands; what they
 // leave on the host is in TestGitWorksInside.
 func TestReportB2_LinkedWorktree(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		dirs := formNamed(t, "linked").make(t, y)
 		y.Sh(t, `set -e; echo x > new; git add new; git commit -q -m inside; git branch -m topic renamed; echo y >> new
@@ -38,6 +39,7 @@ func TestReportB2_LinkedWorktree(t *testing.T) {
 // TestReportB7_TemporaryFolders: TMPDIR is there, is writable, is the
 // sandbox's own and goes away; two users at once do not meet.
 func TestReportB7_TemporaryFolders(t *testing.T) {
+	t.Parallel()
 	const script = `set -e; d=$(mktemp -d); echo x > $d/f; test "$(stat -c %a $d)" = 700; mkdir /tmp/claude; echo $$ > /tmp/claude/mine
 		test -w "${TMPDIR:-/tmp}"; ` + python + ` -c 'import tempfile; print(tempfile.NamedTemporaryFile(delete=False).name)'; ls -A /tmp /var/tmp | wc -l; echo ready; read go; cat /tmp/claude/mine`
 	root, user := yard.Root(t), yard.Unprivileged(t)
@@ -94,6 +96,7 @@ t("copy_file_range", lambda: os.copy_file_range(os.open("from/g", os.O_RDONLY), 
 // TestReportB9_RenamesWithinTheWorkspace: no EXDEV between folders of one
 // workspace, and real tools that rename from one into another work.
 func TestReportB9_RenamesWithinTheWorkspace(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "renames.py", renames)
 		y.Write(t, "go.mod", "module example.org/x\n\ngo 1.21\n")
@@ -148,6 +151,7 @@ print([p.exitcode for p in ps], db.execute("select count(*) from t").fetchone()[
 
 // TestReportB10_ParallelWrites: eight workers, 125 rounds each.
 func TestReportB10_ParallelWrites(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "parallel.py", parallel)
 		r := y.Run(t, "run", "--quiet", "--", python, "parallel.py", "125").OK(t)
@@ -166,6 +170,7 @@ func TestReportB10_ParallelWrites(t *testing.T) {
 // TestReportB11_TheWorkspaceIsWhereItWasAskedFor: through links, and on a
 // mount of its own with another one in it, what is written arrives.
 func TestReportB11_TheWorkspaceIsWhereItWasAskedFor(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		link := filepath.Join(base(y), "by-link")
 		if err := os.Symlink(y.Dir, link); err != nil {
@@ -233,6 +238,7 @@ print("events", sorted(set(got)), "polled", polled is not None, polled - float(o
 // sandbox does itself, not what the host does; docs/limits.md says so. The
 // change itself is seen at once by who looks.
 func TestReportB15_HostEditsAreSeenByPolling(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "watch.py", watcher)
 		y.Write(t, "old", "old\n")
@@ -304,6 +310,7 @@ func TestReportB17_StartDoesNotDependOnTheTree(t *testing.T) {
 // TestReports_NothingUnderAStrictMask holds that a private copy has the modes
 // of what it is a copy of, whatever the caller's mask is.
 func TestReports_NothingUnderAStrictMask(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		for _, mask := range []string{"022", "077"} {

@@ -169,6 +169,7 @@ func contents(t *testing.T, path string) string {
 // TestISO02_OnlyTheWorkspaceIsWritable tries to write everywhere else.
 func TestISO02_OnlyTheWorkspaceIsWritable(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		out := filepath.Join(base(y), "outside")
 		keep := owned(t, y, filepath.Join(out, "keep"), "keep\n", 0o666)
@@ -248,6 +249,7 @@ func TestISO02_OnlyTheWorkspaceIsWritable(t *testing.T) {
 // in sight that the sandbox has not, and nothing writable but the workspace.
 func TestISO02_NothingElseIsMounted(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Host(t, "git", "init", "-q", ".")
 		r := y.Start(t, "run", "--", "sh", "-c", "cat /proc/mounts; echo ready; sleep 60")
@@ -415,6 +417,7 @@ func secretsOf() []string {
 // usually lies, and tries to get it.
 func TestISO03_SecretsAndSocketsAreNotThere(t *testing.T) {
 	t.Attr("claim", "ISO-03")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		var tries []try
 		add := func(name, op, path string) {
@@ -488,6 +491,7 @@ for name in ("/tmp/s", "\0s", "`+y.Dir+`/made.sock"):
 // TestISO04_TheRootFileSystemIsThrownAway writes to what is not the workspace.
 func TestISO04_TheRootFileSystemIsThrownAway(t *testing.T) {
 	t.Attr("claim", "ISO-04")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		mark := filepath.Base(base(y)) + "-mark"
 		refused := []try{
@@ -553,6 +557,7 @@ func TestISO04_TheRootFileSystemIsThrownAway(t *testing.T) {
 // workspace, and at the identity of its processes on the host.
 func TestISO06_FilesBelongToTheCaller(t *testing.T) {
 	t.Attr("claim", "ISO-06")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "old", "old\n")
 		// What others own in the workspace is theirs: read by its mode, never written.
@@ -631,6 +636,7 @@ func checkIdentity(t *testing.T, y *yard.Yard, pid int) int {
 // with the bit would lend the caller's identity to other users of the host.
 func TestISO06_NoSetIDBitIsLeft(t *testing.T) {
 	t.Attr("claim", "ISO-06")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "file", "#!/bin/sh\n")
 		old := y.Write(t, "was-setuid", "old\n")
@@ -682,6 +688,7 @@ func TestISO06_NoSetIDBitIsLeft(t *testing.T) {
 // tasks are not built yet.
 func TestISO07_NoSetIDFileWorks(t *testing.T) {
 	t.Attr("claim", "ISO-07")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		id := filepath.Join(y.Dir, "id")
 		if err := exec.CommandContext(t.Context(), "cp", "/usr/bin/id", id).Run(); err != nil {

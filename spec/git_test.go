@@ -309,6 +309,7 @@ func pointerScript(paths map[string]string) string {
 // The same attack without a sandbox makes the user's git run a program.
 func TestRES02_TheHostsGitRunsNothingOfTheSandboxs(t *testing.T) {
 	t.Attr("claim", "RES-02")
+	t.Parallel()
 	for _, form := range gitForms {
 		t.Run(form.name, func(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -357,6 +358,7 @@ func TestRES02_TheHostsGitRunsNothingOfTheSandboxs(t *testing.T) {
 // that the submodule that is one is guarded by its name.
 func TestRES02_AGitFolderNamedAgainIsNotShownAgain(t *testing.T) {
 	t.Attr("claim", "RES-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		inner(t, y, "a/b/c/d/e/old") // deeper than is looked for repositories that nothing names
@@ -383,6 +385,7 @@ func TestRES02_AGitFolderNamedAgainIsNotShownAgain(t *testing.T) {
 // TestGitWorksInside: what an agent does with git works in each form, and
 // what it did is there on the host.
 func TestGitWorksInside(t *testing.T) {
+	t.Parallel()
 	for _, form := range gitForms {
 		t.Run(form.name, func(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -440,6 +443,7 @@ func TestGitWorksInside(t *testing.T) {
 // TestReportB1_NoStubsInTheTree: protected names that do not exist leave
 // nothing in the tree, also when bailey is killed; made ones do not stay.
 func TestReportB1_NoStubsInTheTree(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		if err := os.RemoveAll(y.Dir + "/.git/hooks"); err != nil {
@@ -499,6 +503,7 @@ func fileMode(path string) fs.FileMode {
 // TestReportB3_WorktreeConfigIsReadable: protected means not writable, not
 // unreadable.
 func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		owned(t, y, y.Dir+"/sub/deep", "x\n", 0o644)
@@ -522,6 +527,7 @@ func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
 
 // TestReportB5_UncommittedEditsInSubmodules are there, inside and after.
 func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		formNamed(t, "submodule").make(t, y)
 		owned(t, y, y.Dir+"/sub/file", "edited on the host\n", 0o644)
@@ -541,6 +547,7 @@ func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
 // user's own tools would run, and git folders made during the run.
 func TestRES06_WhatWouldRunOnTheHostIsNamed(t *testing.T) {
 	t.Attr("claim", "RES-06")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		y.Write(t, "Makefile", "all:\n")

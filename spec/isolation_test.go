@@ -92,6 +92,7 @@ func native(t *testing.T, y *yard.Yard, args ...string) string {
 // program does nearly all of it on the host.
 func TestISO05_NoWayUp(t *testing.T) {
 	t.Attr("claim", "ISO-05")
+	t.Parallel()
 	works := map[string]bool{"debug_child": true, "fork": true, "tcp": true}
 	// What no kernel allows, or this one may lack: there is no twin.
 	noTwin := map[string]bool{"nnp_off": true, "x32": true, "int80": true}
@@ -154,6 +155,7 @@ func noCapability(t *testing.T, y *yard.Yard) {
 // that is the command.
 func TestISO01_AnotherKernel(t *testing.T) {
 	t.Attr("claim", "ISO-01")
+	t.Parallel()
 	probe := `import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
 for name, nr in (("mseal", 462), ("statmount", 457), ("listmount", 458), ("cachestat", 451), ("getpid", 39)):

@@ -206,6 +206,7 @@ func (f *feeds) stall(t *testing.T) {
 // TestEvents_OfACommandThatCannotRun: nothing is said to have started that did
 // not.
 func TestEvents_OfACommandThatCannotRun(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "plain", "no program")
 		for _, c := range []struct {
@@ -233,6 +234,7 @@ func TestEvents_OfACommandThatCannotRun(t *testing.T) {
 
 // TestEvents_OfFiles: each kind of finding is an event of its own type.
 func TestEvents_OfFiles(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Host(t, "git", "init", "-q", ".")
 		script := `git config core.fsmonitor ./evil; git init -q made; echo 'all:' > Makefile; mkdir -p .git/hooks; echo x > .git/hooks/post-commit`
@@ -249,6 +251,7 @@ func TestEvents_OfFiles(t *testing.T) {
 // TestDebugLogs: gVisor's logs are written where they are asked for, as the
 // caller's own, and a folder that cannot take them is named.
 func TestDebugLogs(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		base := filepath.Dir(y.Dir)
 		mkdirFor(t, y, base, filepath.Join(base, "logs"))

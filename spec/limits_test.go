@@ -411,6 +411,7 @@ func removeAll(t *testing.T, y *yard.Yard, patterns ...string) {
 // TestISO08_SparseFilesCountWhatTheyTake: a length is not growth.
 func TestISO08_SparseFilesCountWhatTheyTake(t *testing.T) {
 	t.Attr("claim", "ISO-08")
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	y.Sh(t, "for i in 1 2 3 4 5 6; do truncate -s 15M s$i || exit 1; done; sleep 3", "-q", "--disk", "16M").OK(t)
 }
@@ -418,6 +419,7 @@ func TestISO08_SparseFilesCountWhatTheyTake(t *testing.T) {
 // TestISO08_Defaults: without any flag there is a limit of each kind.
 func TestISO08_Defaults(t *testing.T) {
 	t.Attr("claim", "ISO-08")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		r := y.Sh(t, `ulimit -n; ulimit -f; for d in /tmp /var/tmp /dev/shm $HOME /run; do df -k $d | awk 'NR==2{print $2}'; done; python3 -c 'import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[1])' `, "-q").OK(t)
 		f := strings.Fields(r.Stdout)
@@ -561,34 +563,37 @@ func TestISO09_DeadlineIsKeptByTheWatchdog(t *testing.T) {
 	t.Attr("claim", "ISO-09")
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		clean := nothingLeft(t, y)
-		stopped := func(flags ...string) (sandboxGone bool) {
-			r := y.Start(t, append(append([]string{"run", "-q"}, flags...), "--", "sh", "-c", "echo up; while :; do date +%s > beat; sleep 0.1; done")...)
+		start := func(name string, flags ...string) *yard.Running {
+			script := "echo up; while :; do date +%s > " + name + "; sleep 0.1; done"
+			r := y.Start(t, append(append([]string{"run", "-q"}, flags...), "--", "sh", "-c", script)...)
 			r.Await(t, "up")
 			if err := r.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			defer func() {
-				_ = r.Cmd.Process.Kill()
-				r.Wait(t, 10*time.Second)
-			}()
-			<-time.After(7 * time.Second) // the deadline, its grace and a second
-			before := beat(t, y)
-			<-time.After(time.Second)
-			return beat(t, y).Equal(before)
+			return r
 		}
-		if !stopped("--timeout", "2s") {
+		runs := []*yard.Running{start("ends", "--timeout", "2s"), start("lives")}
+		<-time.After(7 * time.Second) // the deadline, its grace and a second
+		ended, lives := beat(t, y, "ends"), beat(t, y, "lives")
+		<-time.After(time.Second)
+		if !beat(t, y, "ends").Equal(ended) {
 			t.Error("the sandbox lives on after its deadline when bailey is stopped")
 		}
-		if stopped() {
+		if beat(t, y, "lives").Equal(lives) {
 			t.Error("twin: it ended without a deadline")
+		}
+		for _, r := range runs {
+			_ = r.Cmd.Process.Kill()
+			r.Wait(t, 10*time.Second)
 		}
 		clean()
 	})
 }
 
-func beat(t *testing.T, y *yard.Yard) time.Time {
+// beat is when the sandbox last wrote a file.
+func beat(t *testing.T, y *yard.Yard, name string) time.Time {
 	t.Helper()
-	fi, err := os.Stat(filepath.Join(y.Dir, "beat"))
+	fi, err := os.Stat(filepath.Join(y.Dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ func ofTheSystem(program string) bool {
 // is named as it is, and through a link.
 func TestISO03_ToolchainsWithoutTheirCredentials(t *testing.T) {
 	t.Attr("claim", "ISO-03")
+	t.Parallel()
 	for _, tc := range homeToolchains {
 		t.Run(tc.name, func(t *testing.T) {
 			yard.Each(t, func(t *testing.T, y *yard.Yard) {
