@@ -55,12 +55,25 @@ func (e *Error) Error() string {
 
 // Parse reads one document. Its error is an *Error. The tree holds no part of b.
 func Parse(b []byte, lim Limits) (*Value, error) {
+	lim = lim.orDefault()
+	if root := quickly(b, lim); root != nil {
+		return root, nil
+	}
+	if _, err := thoroughly(b, tree{lim: lim, barren: true}); err != nil { // which takes no memory but for b
+		return nil, err
+	}
+	return thoroughly(b, tree{lim: lim})
+}
+
+// thoroughly is what holds for every document: its errors say what is wrong with
+// one, and where.
+func thoroughly(b []byte, empty tree) (*Value, error) {
 	// One copy serves all strings that need no decoding: the tree of a body
 	// that is mostly text costs about the body once more.
 	p := parser{
-		lim: lim.orDefault(),
-		raw: string(b),
-		dec: jsontext.NewDecoder(bytes.NewBuffer(b)),
+		tree: empty,
+		raw:  string(b),
+		dec:  jsontext.NewDecoder(bytes.NewBuffer(b)),
 	}
 	root, err := p.document()
 	if err == nil {
@@ -70,24 +83,11 @@ func Parse(b []byte, lim Limits) (*Value, error) {
 }
 
 type parser struct {
-	lim   Limits
-	raw   string
-	dec   *jsontext.Decoder
-	nodes int
+	tree
 
-	open    []container
-	items   []*Value // of all open lists, the innermost last
-	members []Member // of all open objects
-	slab    []Value
+	raw     string
+	dec     *jsontext.Decoder
 	scratch []byte
-}
-
-// container is one that is not closed yet.
-type container struct {
-	value *Value
-	first int    // where its items or members begin
-	name  string // of the member whose value comes next
-	named bool
 }
 
 // boundError is a document that the grammar allows and the bounds do not.
@@ -104,11 +104,10 @@ func (p *parser) document() (*Value, error) {
 		if v == nil {
 			continue
 		}
-		root, err := p.add(v)
-		if err != nil {
-			return nil, err
-		}
-		if !root {
+		if len(p.open) > 0 {
+			if err := p.add(v); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
@@ -138,37 +137,14 @@ func (p *parser) begin(kind Kind) error {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return err
 	}
-	if len(p.open) >= p.lim.Depth {
-		return boundError(fmt.Sprintf("the document is nested deeper than %d", p.lim.Depth))
-	}
-	v, err := p.value(kind)
-	if err != nil {
-		return err
-	}
-	c := container{value: v, first: len(p.items)}
-	if kind == Object {
-		c.first = len(p.members)
-	}
-	p.open = append(p.open, c)
-	return nil
+	return p.enter(kind)
 }
 
-// end closes the innermost container. Its parts are copied out of the common
-// stack, so that they take the room they need and no more.
 func (p *parser) end() (*Value, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	c := p.open[len(p.open)-1]
-	p.open = p.open[:len(p.open)-1]
-	if c.value.Kind == Object {
-		c.value.Members = append([]Member(nil), p.members[c.first:]...)
-		p.members = p.members[:c.first]
-	} else {
-		c.value.Items = append([]*Value(nil), p.items[c.first:]...)
-		p.items = p.items[:c.first]
-	}
-	return c.value, nil
+	return p.leave(), nil
 }
 
 // text reads a string: a value, or the name of a member, which is kept for the
@@ -182,11 +158,11 @@ func (p *parser) text() (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(p.open); n > 0 && p.open[n-1].value.Kind == Object && !p.open[n-1].named {
+	if n := len(p.open); n > 0 && p.open[n-1].kind == Object && !p.open[n-1].named {
 		p.open[n-1].name, p.open[n-1].named = s, true
 		return nil, nil //nolint:nilnil // a name completes no value
 	}
-	v, err := p.value(String)
+	v, err := p.make(String)
 	if err != nil {
 		return nil, err
 	}
@@ -198,24 +174,30 @@ func (p *parser) decode(literal jsontext.Value) (string, error) {
 	if len(literal) > p.lim.String && len(literal)/6 > p.lim.String {
 		return "", p.tooLong()
 	}
-	var s string
-	if bytes.IndexByte(literal, '\\') < 0 {
-		end := int(p.dec.InputOffset())
-		s = p.raw[end-len(literal)+1 : end-1]
-	} else {
-		var err error
-		if p.scratch, err = appendUnquoted(p.scratch[:0], literal); err != nil {
-			return "", err
-		}
-		if bytes.IndexByte(p.scratch, 0) >= 0 {
-			return "", boundError("a string holds U+0000")
-		}
-		s = string(p.scratch)
+	if bytes.IndexByte(literal, '\\') >= 0 {
+		return p.unescape(literal)
 	}
+	end := int(p.dec.InputOffset())
+	s := p.raw[end-len(literal)+1 : end-1]
 	if len(s) > p.lim.String {
 		return "", p.tooLong()
 	}
 	return s, nil
+}
+
+func (p *parser) unescape(literal jsontext.Value) (_ string, err error) {
+	if p.scratch, err = appendUnquoted(p.scratch[:0], literal); err != nil {
+		return "", err
+	}
+	switch {
+	case bytes.IndexByte(p.scratch, 0) >= 0:
+		return "", boundError("a string holds U+0000")
+	case len(p.scratch) > p.lim.String:
+		return "", p.tooLong()
+	case p.barren:
+		return "", nil
+	}
+	return string(p.scratch), nil
 }
 
 func (p *parser) tooLong() error {
@@ -239,7 +221,7 @@ func (p *parser) plain() (*Value, error) {
 		kind = False
 	default:
 	}
-	v, err := p.value(kind)
+	v, err := p.make(kind)
 	if err != nil || kind != Number {
 		return v, err
 	}
@@ -249,41 +231,6 @@ func (p *parser) plain() (*Value, error) {
 	end := int(p.dec.InputOffset())
 	v.Text = p.raw[end-len(literal) : end]
 	return v, nil
-}
-
-// value makes a value, or says that there are too many already: the tree never
-// grows beyond the bound, however small its parts are.
-func (p *parser) value(kind Kind) (*Value, error) {
-	p.nodes++
-	if p.nodes > p.lim.Nodes {
-		return nil, boundError(fmt.Sprintf("the document has more than %d values", p.lim.Nodes))
-	}
-	if len(p.slab) == cap(p.slab) {
-		p.slab = make([]Value, 0, min(max(16, p.nodes), 1024))
-	}
-	p.slab = append(p.slab, Value{Kind: kind})
-	return &p.slab[len(p.slab)-1], nil
-}
-
-// add puts a value where it belongs, and reports whether it is the root.
-func (p *parser) add(v *Value) (root bool, err error) {
-	if len(p.open) == 0 {
-		return true, nil
-	}
-	c := &p.open[len(p.open)-1]
-	var count int
-	if c.value.Kind == Object {
-		p.members = append(p.members, Member{Name: c.name, Value: v})
-		c.name, c.named = "", false
-		count = len(p.members) - c.first
-	} else {
-		p.items = append(p.items, v)
-		count = len(p.items) - c.first
-	}
-	if count > p.lim.Width {
-		return false, boundError(fmt.Sprintf("a list or object has more than %d parts", p.lim.Width))
-	}
-	return false, nil
 }
 
 // explain puts an error in our words and gives it its place.

@@ -64,23 +64,26 @@ func appendUnquoted(b []byte, literal jsontext.Value) ([]byte, error) {
 // appendString never fails on what Parse has accepted; elsewhere it replaces
 // invalid UTF-8, so that what is written is JSON whatever it was given.
 func appendString(b []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		b, _ = jsontext.AppendQuote(b, s)
-		return b
-	}
+	start, from := len(b), 0
 	b = append(b, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
+	for i := 0; ; {
+		i = usual(s, i)
+		if i >= len(s) {
+			return append(append(b, s[from:]...), '"')
+		}
+		if s[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b, _ = jsontext.AppendQuote(b[:start], s)
+				return b
+			}
+			i += n
 			continue
 		}
-		b = append(b, s[from:i]...)
-		b = appendEscaped(b, c)
-		from = i + 1
+		b = appendEscaped(append(b, s[from:i]...), s[i])
+		i++
+		from = i
 	}
-	b = append(b, s[from:]...)
-	return append(b, '"')
 }
 
 func appendEscaped(b []byte, c byte) []byte {
