@@ -38,7 +38,7 @@ type Calls struct {
 // NewCalls starts the host's end on conn, which it closes in Close. Everything
 // read from conn is held to the rules of the package.
 func NewCalls(conn io.ReadWriteCloser) (*Calls, error) {
-	s, err := yamux.Client(&guard{ReadWriteCloser: joinWrites(conn)}, settings())
+	s, err := yamux.Client(&guard{ReadWriteCloser: joinWrites(swift(conn))}, settings())
 	if err != nil {
 		return nil, fmt.Errorf("start wire: %w", err)
 	}
@@ -179,15 +179,18 @@ func (s *call) Close() error {
 }
 
 // Caller is the sandbox's end of a wire for calls.
-type Caller struct{ session *yamux.Session }
+type Caller struct {
+	session *yamux.Session
+	buffers sync.Pool // of *[relayMost]byte
+}
 
 // NewCaller starts the sandbox's end on conn.
 func NewCaller(conn io.ReadWriteCloser) (*Caller, error) {
-	s, err := yamux.Server(joinWrites(conn), settings())
+	s, err := yamux.Server(joinWrites(swift(conn)), settings())
 	if err != nil {
 		return nil, fmt.Errorf("start wire: %w", err)
 	}
-	return &Caller{session: s}, nil
+	return &Caller{session: s, buffers: sync.Pool{New: func() any { return new([relayMost]byte) }}}, nil
 }
 
 // Dial returns a connection to the host's listener, waiting for one as long as
@@ -241,26 +244,25 @@ const acceptPause = 20 * time.Millisecond
 
 // pass waits for the first bytes of a connection and passes it on.
 func (c *Caller) pass(inside net.Conn) {
-	first := make([]byte, relayLeast)
-	n, err := inside.Read(first)
-	if n == 0 && err != nil {
-		_ = inside.Close()
-		return
-	}
-	call, err := c.Dial()
+	in, err := c.intake(inside)
 	if err == nil {
-		_, err = call.Write(first[:n])
+		err = in.conn.Wait()
+	}
+	var call net.Conn
+	if err == nil {
+		call, err = c.Dial()
 	}
 	if err != nil {
 		_ = inside.Close()
 		return
 	}
-	Relay(inside, call)
+	relay(in, call)
 }
 
-// Relay passes bytes between a connection inside and one of the wire until
+// relay passes bytes between a connection inside and one of the wire until
 // both directions have ended. It closes both.
-func Relay(inside, call net.Conn) {
+func relay(in *intake, call net.Conn) {
+	inside := in.conn
 	defer inside.Close()
 	defer call.Close()
 	answered := make(chan struct{})
@@ -272,7 +274,7 @@ func Relay(inside, call net.Conn) {
 		}
 		_ = inside.Close()
 	}()
-	err := copySmall(call, inside)
+	err := in.copy(call)
 	_ = call.Close() // the host sees the end; its answer may still come
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		_ = inside.Close()
@@ -280,9 +282,9 @@ func Relay(inside, call net.Conn) {
 	<-answered
 }
 
-// A relay's buffer is small, because there may be hundreds of connections that
-// wait for the next piece of an answer, and grows while a prompt fills it: each
-// piece of one costs a message on the wire.
+// Sizes of a relay's buffers, in bytes. That for answers is small, because there
+// may be hundreds of connections that wait for the next piece of one, and grows
+// while a long one fills it. What comes from inside is waited for without any.
 const (
 	relayLeast = 4 << 10
 	relayMost  = 64 << 10
