@@ -99,7 +99,7 @@ func (l *lab) role(ctx context.Context, s modelgate.Settings, page budget.Page) 
 	fds.theirs = append(fds.theirs, null)
 	settings, calls, events, days, keys := fds.ours[0], fds.ours[1], fds.ours[2], fds.ours[3], fds.ours[4]
 	p := &process{cmd: exec.CommandContext(ctx, l.bailey), hold: []io.Closer{calls, days, keys}}
-	p.cmd.Args, p.cmd.Env, p.cmd.Dir, p.cmd.ExtraFiles = []string{modelgate.Argv0}, []string{}, "/", fds.theirs
+	p.cmd.Args, p.cmd.Env, p.cmd.Dir, p.cmd.ExtraFiles = []string{modelgate.Argv0}, modelgate.Env(), "/", fds.theirs
 	err = l.start(p)
 	for _, f := range fds.theirs {
 		_ = f.Close()

@@ -31,8 +31,8 @@ func (c *conversation) forward() {
 		return
 	}
 	meter := c.s.cfg.Protocol.Meter(c.call)
-	c.ask = c.call.Body.AppendTo(make([]byte, 0, c.size+spare))
-	c.call.Body = nil
+	c.ask = c.call.Body.AppendTo(c.came[:0]) // the tree holds no part of that
+	c.came, c.call.Body = nil, nil
 	// The call does not end with the client: what the provider has begun is paid
 	// for, and how much that was stands at the end of the answer.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
@@ -99,7 +99,11 @@ func (c *conversation) reserve() (Grant, *Failure) {
 
 // exchange has the call answered.
 func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseFunc, meter Meter) outcome {
-	res, err := c.s.cfg.Upstream.do(ctx, c.call, c.ask)
+	sent := &parcel{b: c.ask, size: int64(len(c.ask))}
+	if c.s.cfg.Record == nil {
+		sent.free = c.s.bodies.put
+	}
+	res, err := c.s.cfg.Upstream.do(ctx, c.call, sent)
 	if c.s.cfg.Record == nil {
 		c.ask = nil // it may be large, and the answer may take long
 		c.keep(0)
@@ -222,7 +226,7 @@ func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, s
 	const usual = 8 << 10 // with less room, what looks for the key would read into memory of its own
 	space := &room{all: c.s.room}
 	defer space.leave()
-	text, err := readAll(&roomed{from: io.LimitReader(body, maxAnswer+1), room: space}, max(size, usual))
+	text, err := readAll(&roomed{from: io.LimitReader(body, maxAnswer+1), room: space}, make([]byte, 0, roomFor(max(size, usual))))
 	switch {
 	case err != nil:
 		c.broken(ctx, err)

@@ -40,9 +40,66 @@ func TestParcel(t *testing.T) {
 		t.Error("it is kept after all is over")
 	}
 
+	// Its bytes go back once, and only when nobody reads them any more.
+	freed := 0
+	p = &parcel{b: text, size: int64(len(text)), free: func(b []byte) {
+		if freed++; !bytes.Equal(b, text) {
+			t.Error("other bytes go back")
+		}
+	}}
+	whole(p)
+	if freed > 0 {
+		t.Error("what may be sent again went back")
+	}
+	p.answered()
+	p.answered()
+	if freed != 1 {
+		t.Errorf("it went back %d times", freed)
+	}
+
 	p = &parcel{}
 	if got, err := io.ReadAll(p.open()); err != nil || len(got) != 0 {
 		t.Errorf("of nothing %d bytes are read, %v", len(got), err)
+	}
+}
+
+// writerFunc is a writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// TestParcel_InOnePiece: what a write still reads does not go back, whatever has
+// ended meanwhile.
+func TestParcel_InOnePiece(t *testing.T) {
+	t.Parallel()
+	text := bytes.Repeat([]byte("body "), 1000)
+	freed := 0
+	p := &parcel{b: bytes.Clone(text), size: int64(len(text)), free: func([]byte) { freed++ }}
+	s := &sending{p: p}
+	var got []byte
+	write := func(most int64) {
+		t.Helper()
+		n, err := s.writeTo(writerFunc(func(b []byte) (int, error) {
+			p.answered()
+			if freed > 0 {
+				t.Error("it went back while it was written")
+			}
+			got = append(got, b...)
+			return len(b), nil
+		}), most)
+		if err != nil || n > most {
+			t.Errorf("%d bytes of %d, %v", n, most, err)
+		}
+	}
+	_, _ = io.ReadFull(s, make([]byte, 5)) // with the head
+	write(1000)
+	write(1 << 20)
+	if !bytes.Equal(got, text[5:]) || freed != 1 || p.b != nil {
+		t.Errorf("%d bytes were written, %d times they went back", len(got), freed)
+	}
+	write(1 << 20) // there is no more
+	if n, err := s.Read(make([]byte, 1)); n != 0 || err != io.EOF || freed != 1 {
+		t.Errorf("afterwards: %d, %v, %d", n, err, freed)
 	}
 }
 

@@ -103,6 +103,7 @@ type Server struct {
 	room   *semaphore.Weighted // of answers
 	counts *rate.Limiter
 	lull   lull
+	bodies bodies
 	calls  atomic.Int64
 
 	ending context.Context //nolint:containedctx // ends with the server, and with it what goes on behind the clients' backs
@@ -168,7 +169,7 @@ type conversation struct {
 	began time.Time
 	entry Entry
 	call  *Call
-	size  int    // of the body that came
+	came  []byte // the buffer of what came, until there is something to be sent
 	ask   []byte // what is sent
 	tape  []byte // what is passed on, where content is recorded
 	wrote bool   // the answer has begun
@@ -262,7 +263,7 @@ func (c *conversation) read() *Failure {
 	if f != nil {
 		return f
 	}
-	c.size = len(body)
+	c.came = body
 	c.s.lull.busy()
 	call, err := c.s.cfg.Protocol.Read(c.entry.Endpoint, c.r.RequestURI, c.r.Header, body, c.s.cfg.Pin)
 	if no, ok := errors.AsType[*Refusal](err); ok {
@@ -291,7 +292,7 @@ func (c *conversation) body() ([]byte, *Failure) {
 	}
 	c.held = weight
 	_ = http.NewResponseController(c.w).SetReadDeadline(c.began.Add(bodyWait))
-	body, err := readAll(io.LimitReader(c.r.Body, MaxBody+1), size)
+	body, err := readAll(io.LimitReader(c.r.Body, MaxBody+1), c.s.bodies.take(roomFor(size)))
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	switch {
 	case err != nil:
@@ -319,11 +320,15 @@ func (c *conversation) waitForRoom(weight int64) bool {
 	return c.s.held.Acquire(ctx, weight) == nil
 }
 
-// readAll is io.ReadAll with room for what is announced, as far as that is
-// believed.
-func readAll(r io.Reader, size int64) ([]byte, error) {
+// roomFor is the room to begin with for what is announced to have a size, as far
+// as that is believed.
+func roomFor(size int64) int {
 	const believed = 1 << 20
-	b := make([]byte, 0, min(max(size, 0), believed)+512)
+	return int(min(max(size, 0), believed)) + spare
+}
+
+// readAll is io.ReadAll with room to begin with.
+func readAll(r io.Reader, b []byte) ([]byte, error) {
 	for {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]

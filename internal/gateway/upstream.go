@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -62,7 +61,7 @@ func NewUpstream(p Provider, now func() time.Time) *Upstream {
 	protocols.SetHTTP2(true)
 	u.client = &http.Transport{
 		Proxy:       nil, // the environment of this process is not the operator's word (D081)
-		DialContext: (&net.Dialer{Timeout: dialWait}).DialContext, TLSHandshakeTimeout: dialWait, ResponseHeaderTimeout: answerWait,
+		DialContext: dialUpward, TLSHandshakeTimeout: dialWait, ResponseHeaderTimeout: answerWait,
 		TLSClientConfig:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
 		DisableCompression: true, Protocols: protocols,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,
@@ -106,15 +105,14 @@ func (e *openError) Error() string {
 
 // do sends a call. What failed before the provider can have seen it, or what
 // the provider itself says to send again soon, is sent once more.
-func (u *Upstream) do(ctx context.Context, call *Call, body []byte) (*reply, error) {
+func (u *Upstream) do(ctx context.Context, call *Call, sent *parcel) (*reply, error) {
+	defer sent.answered()
 	if u.p.Key != "" && !u.hasKey() {
 		return nil, errNoKey
 	}
 	if wait := u.circuit.open(); wait > 0 {
 		return nil, &openError{wait}
 	}
-	sent := &parcel{b: body, size: int64(len(body))}
-	defer sent.answered()
 	res, err := u.once(ctx, call, sent)
 	retried := false
 	if wait, again := retryable(res, err); again && ctx.Err() == nil {

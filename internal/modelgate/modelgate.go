@@ -18,6 +18,11 @@ const (
 	KeyArgv0 = role.Key
 )
 
+// Env is the environment that the gateway is started with: one processor. A call
+// goes through the hands of several goroutines, and to wake another processor
+// for each costs more than what they do.
+func Env() []string { return []string{"GOMAXPROCS=1"} }
+
 // The descriptors the gateway is started with.
 const (
 	FDSettings = 3 // read: Settings as one JSON document, to its end

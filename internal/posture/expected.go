@@ -51,6 +51,7 @@ func Expected(role Role, c Config) Posture {
 		return p
 	case Gateway:
 		p := c.outward(Gateway, c.Gateway)
+		p.Env = []string{"GOMAXPROCS"} // modelgate.Env
 		// The day's ledger and, where content is recorded, its file: opened by
 		// others.
 		p.FDs = append(p.FDs, "host:*.jsonl")

@@ -71,7 +71,7 @@ func startGateway(s modelgate.Settings, uid int, record *os.File, sink func(bail
 	}
 	_, _ = unix.FcntlInt(events.Fd(), unix.F_SETPIPE_SZ, smallPipe) // or it is larger, and holds more
 	g.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{modelgate.Argv0}, Env: []string{}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{modelgate.Argv0}, Env: modelgate.Env(), Dir: "/",
 		ExtraFiles: theirs.files(), SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if uid == 0 {
