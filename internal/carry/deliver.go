@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -141,7 +142,7 @@ func (w *Worker) sharing() string {
 }
 
 // stream runs git with its output in a file.
-func (g git) stream(ctx context.Context, stdin *strings.Reader, to *os.File, args ...string) error {
+func (g git) stream(ctx context.Context, stdin io.Reader, to io.Writer, args ...string) error {
 	complaint := &tail{}
 	cmd := g.command(ctx, complaint, args...)
 	cmd.Stdin, cmd.Stdout = stdin, to

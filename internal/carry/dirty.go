@@ -10,9 +10,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
 
-// maxTreeBytes bounds the list of a commit's files.
-const maxTreeBytes = 512 << 20
-
 // dirty is the work in the user's tree that is not committed.
 type dirty struct {
 	files                   map[string]*file // of the commit
@@ -77,21 +74,12 @@ func (d *dirty) submodules() []string {
 	return []string{"submodules are left out, their folders are empty: " + strings.Join(names, ", ")}
 }
 
-// tree lists the files of a commit.
-func (w *Worker) tree(ctx context.Context, g git, commit string) (map[string]*file, error) {
-	out, err := g.run(ctx, nil, maxTreeBytes, "ls-tree", "-r", "-z", "--full-tree", commit)
-	if err != nil {
-		return nil, err
-	}
-	return parseTree(out, w.repo.hash)
-}
-
 // lookForDirty counts the uncommitted work. The files are those of the commit
 // in any case; the work of another commit than HEAD is nobody's.
 func (w *Worker) lookForDirty(ctx context.Context, g git, s Snapshot, commit string) (*dirty, error) {
 	files, err := w.tree(ctx, g, commit)
 	if err != nil {
-		return nil, w.lacks(err)
+		return nil, err
 	}
 	d := &dirty{files: files}
 	if head, err := w.repo.head(); err != nil || head != commit {

@@ -238,9 +238,22 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-func FuzzParseTree(f *testing.F) {
-	f.Add([]byte("100644 blob 0123456789012345678901234567890123456789\ta\x00"))
-	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = parseTree(data, 20) })
+func FuzzListing(f *testing.F) {
+	const id = "0123456789012345678901234567890123456789"
+	f.Add([]byte("100644 blob "+id+"       7\ta\x00040000 tree "+id+"       -\td\x00160000 commit "+id+"       -\td/m\x00"), 40)
+	f.Fuzz(func(t *testing.T, data []byte, cut int) {
+		const most = 4
+		l := &listing{hash: 20, most: most, files: map[string]*file{}}
+		cut = max(0, min(cut, len(data)))
+		for _, part := range [][]byte{data[:cut], data[cut:]} {
+			if _, err := l.Write(part); err != nil {
+				break
+			}
+		}
+		if len(l.files) > most {
+			t.Errorf("%d files", len(l.files))
+		}
+	})
 }
 
 func TestBeginsAsText(t *testing.T) {

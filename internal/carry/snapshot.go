@@ -191,7 +191,11 @@ func (w *Worker) checkout(ctx context.Context, c Checkout) (CheckedOut, error) {
 	if err := w.copyShallow(store); err != nil {
 		return none, err
 	}
-	if err := pack(ctx, w.git.of(store, w.repo.alternates()), store, commit); err != nil {
+	g := w.git.of(store, w.repo.alternates())
+	if _, err := w.tree(ctx, g, commit); err != nil {
+		return none, err
+	}
+	if err := pack(ctx, g, store, commit); err != nil {
 		return none, w.lacks(err)
 	}
 	if err := w.populate(ctx, store, c.Clone, c.Branch, commit); err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -410,22 +409,4 @@ func (r *refusals) all() []string {
 		list = append(list, fmt.Sprintf("%d more that are not named here", r.more))
 	}
 	return list
-}
-
-// readTree lists the files of a commit.
-func parseTree(out []byte, hash int) (map[string]*file, error) {
-	files := map[string]*file{}
-	for rec := range strings.SplitSeq(string(out), "\x00") {
-		if rec == "" {
-			continue
-		}
-		head, name, ok := strings.Cut(rec, "\t")
-		var mode uint32
-		var kind, id string
-		if _, err := fmt.Sscanf(head, "%o %s %s", &mode, &kind, &id); err != nil || !ok || !isID(id, hash) {
-			return nil, fmt.Errorf("read tree: %w", io.ErrUnexpectedEOF)
-		}
-		files[name] = &file{mode: mode, id: id}
-	}
-	return files, nil
 }
