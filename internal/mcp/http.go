@@ -39,18 +39,21 @@ type Door struct {
 	// TokenSum is the SHA-256 of the token that a request has to carry: who
 	// serves need not know the token itself. Without one nobody comes in.
 	TokenSum []byte
+	// Clients is told on how many connections the token has been shown, at each
+	// change. It must not block, and may be nil.
+	Clients func(number int)
 }
 
 // Serve answers MCP over streamable HTTP on a listener of the loopback until
 // ctx ends, then closes it. A listener elsewhere is a *bailey.Error of kind
 // Forbidden.
 func (s *Server) Serve(ctx context.Context, l net.Listener, d Door) error {
-	h, err := s.Handler(l.Addr(), d)
+	h, err := s.guard(l.Addr(), d)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerLimit,
+		Handler: h, ConnContext: h.callers.know, ConnState: h.callers.changed, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: headerLimit,
 		ErrorLog: log.New(io.Discard, "", 0), // what strangers send is no news
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
@@ -63,7 +66,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, d Door) error {
 
 // Handler is the HTTP door at an address of the loopback: the guard, and behind
 // it the protocol.
-func (s *Server) Handler(at net.Addr, d Door) (http.Handler, error) {
+func (s *Server) Handler(at net.Addr, d Door) (http.Handler, error) { return s.guard(at, d) }
+
+func (s *Server) guard(at net.Addr, d Door) (*guard, error) {
 	ap, err := netip.ParseAddrPort(at.String())
 	if err != nil || !ap.Addr().Unmap().IsLoopback() || ap.Port() == 0 {
 		return nil, bailey.NewError(bailey.Forbidden, "the MCP door does not listen on "+at.String(), "it is for this machine alone: 127.0.0.1 or [::1], and a port")
@@ -71,16 +76,17 @@ func (s *Server) Handler(at net.Addr, d Door) (http.Handler, error) {
 	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{
 		SessionTimeout: sessionFor, MaxRequestBodyBytes: requestLimit,
 	})
-	return &guard{port: strconv.Itoa(int(ap.Port())), door: d, inner: inner}, nil
+	return &guard{port: strconv.Itoa(int(ap.Port())), door: d, inner: inner, callers: callers{told: d.Clients, open: make(map[net.Conn]struct{})}}, nil
 }
 
 // guard lets a request through that is for this door, from this machine and
 // nobody's browser, and has the token. It answers all else by itself, the same
 // to everybody, before anything of the request but its header has been read.
 type guard struct {
-	port  string
-	door  Door
-	inner http.Handler
+	port    string
+	door    Door
+	inner   http.Handler
+	callers callers
 }
 
 // ServeHTTP answers one request.
@@ -89,6 +95,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if !g.forUs(r.Host) || !local(r.RemoteAddr) || !ownOrigin(r.Header) || !g.hasToken(r.Header) {
 		w.Header().Set("Connection", "close") // or whoever is refused could hold all of them
+	} else {
+		g.callers.welcome(r)
 	}
 	switch {
 	case !g.forUs(r.Host):

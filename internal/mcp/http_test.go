@@ -198,6 +198,76 @@ func TestDoor_WithoutATokenIsShut(t *testing.T) {
 	}
 }
 
+// TestDoor_CountsWhoShowedTheToken: whoever connects, or is refused, is nobody's
+// client; who showed the token once is one until the connection ends.
+func TestDoor_CountsWhoShowedTheToken(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan int, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	s := newServer(t, &fakeService{}, 0)
+	go func() {
+		ended <- s.Serve(ctx, l, mcp.Door{TokenSum: sumOf(token), Clients: func(n int) { told <- n }})
+	}()
+	addr := l.Addr().String()
+	silent, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, change := range []func(*http.Request){
+		func(r *http.Request) { r.Header.Del("Authorization") },
+		func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") },
+		func(r *http.Request) { r.Host = "rebind.test" },
+		func(r *http.Request) { r.Header.Set("Origin", "https://evil.test") },
+	} {
+		if got := attempt(t, addr, change).StatusCode; got < 400 {
+			t.Errorf("a stranger is answered %d", got)
+		}
+	}
+	client := func() (ask, leave func()) {
+		tr := &http.Transport{MaxConnsPerHost: 1}
+		c := http.Client{Transport: tr}
+		return func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+addr+"/mcp", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			resp, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}, tr.CloseIdleConnections
+	}
+	ask, leave := client()
+	other, leaveToo := client()
+	ask()
+	ask()
+	other()
+	leave()
+	for _, want := range []int{1, 2, 1} {
+		if got := <-told; got != want {
+			t.Errorf("%d clients, want %d", got, want)
+		}
+	}
+	leaveToo()
+	if got := <-told; got != 0 {
+		t.Errorf("%d clients when all have left", got)
+	}
+	cancel()
+	if err := <-ended; err != nil || len(told) > 0 {
+		t.Errorf("%v, and %d more changes", err, len(told))
+	}
+}
+
 // TestToken_IsItsOwnersAlone: what is at the path is not trusted.
 func TestToken_IsItsOwnersAlone(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,34 +50,4 @@ func TestActivity_TellsWhatIsSo(t *testing.T) {
 		cancel()
 		<-done
 	})
-}
-
-func TestCounted_CountsOpenConnections(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []int
-	c := &counted{Listener: l, told: func(n int) { told = append(told, n) }}
-	defer c.Close()
-	var open []net.Conn
-	for range 2 {
-		out, err := net.Dial("tcp4", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer out.Close()
-		in, err := c.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, in)
-	}
-	for _, in := range append(open, open...) { // a second close counts nothing
-		_ = in.Close()
-	}
-	if len(told) != 4 || told[1] != 2 || told[3] != 0 {
-		t.Errorf("%v", told)
-	}
 }

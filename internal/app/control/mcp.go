@@ -30,7 +30,7 @@ func openMCP(s launcher.ControlSettings, service task.Service, use *activity) (*
 	if err != nil {
 		return nil, err
 	}
-	return &mcpDoor{listener: &counted{Listener: l, told: use.mcp}, server: server, door: mcp.Door{TokenSum: s.MCPToken}}, nil
+	return &mcpDoor{listener: l, server: server, door: mcp.Door{TokenSum: s.MCPToken, Clients: use.mcp}}, nil
 }
 
 // serve answers until ctx ends.
