@@ -8,7 +8,7 @@ import (
 // queue hands out places: so many agents of each model, and so many in all.
 // Who came first is served first, but for those whose model is full.
 type queue struct {
-	most int // in all; 0: any number
+	most int // in all
 
 	mu      sync.Mutex
 	busy    map[string]int
@@ -73,7 +73,7 @@ func (q *queue) give(t *ticket) {
 // serve gives places to those that can have one, and tells the others theirs.
 func (q *queue) serve() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(t *ticket) bool {
-		if q.most > 0 && q.total >= q.most || t.limit > 0 && q.busy[t.model] >= t.limit {
+		if q.total >= q.most || t.limit > 0 && q.busy[t.model] >= t.limit {
 			return false
 		}
 		q.give(t)

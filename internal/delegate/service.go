@@ -21,7 +21,6 @@ import (
 const (
 	mostTasks   = 10_000 // that are kept
 	mostWaiting = 1000   // that are not done
-	mostChecks  = 4      // at once
 )
 
 // Transcript reads an agent's event stream (internal/transcript).
@@ -37,7 +36,7 @@ type Config struct {
 	Now    func() time.Time // the clock
 	Log    func(string)     // operators' text, a line each; may be nil
 
-	Most   int                                                                  // agents at once, over all models; 0: any number
+	Most   int                                                                  // agents at once, over all models; 0: task.MostAgents
 	Active func(tasks int)                                                      // told how many tasks and checks are not done, at each change; must not block; may be nil
 	Listen func(agent string, event func(transcript.Event)) (Transcript, error) // default: transcript.New
 	Poll   time.Duration                                                        // how often streams are looked at; default 100 ms
@@ -89,8 +88,12 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, mostChecks), ending: make(chan struct{}), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
-	s.queue = newQueue(cfg.Most)
+	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, task.MostChecks), ending: make(chan struct{}), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
+	most := task.MostAgents
+	if cfg.Most > 0 {
+		most = min(most, cfg.Most)
+	}
+	s.queue = newQueue(most)
 	records, damaged, err := st.load()
 	if err != nil {
 		return nil, errors.Join(err, st.close())

@@ -59,7 +59,7 @@ type ControlSettings struct {
 	UID         int           `json:"uid"`                 // whose service it is: peers of FDClients have this id, or 0
 	MCPAddr     string        `json:"mcp_addr,omitempty"`  // HOST:PORT that FDMCP listens on; empty: MCP over HTTP is not served
 	MCPToken    []byte        `json:"mcp_token,omitempty"` // SHA-256 of the text that a client has to say
-	MaxParallel int           `json:"max_parallel"`        // tasks at once, over all models; 0: any number
+	MaxParallel int           `json:"max_parallel"`        // tasks at once, over all models; 0: task.MostAgents
 	Idle        time.Duration `json:"idle,omitempty"`      // the service ends after so long without client and task; 0: never
 	Version     string        `json:"version"`             // of bailey
 	Restarted   int           `json:"restarted,omitempty"` // how often control has crashed before in this service

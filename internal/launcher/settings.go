@@ -26,7 +26,7 @@ type Settings struct {
 	Env []string `json:"env"`
 
 	Roots       []string      `json:"roots"`                // absolute folders: repositories lie in them
-	MaxParallel int           `json:"max_parallel"`         // agents at once; 0: any number
+	MaxParallel int           `json:"max_parallel"`         // agents at once; 0: task.MostAgents
 	MCPListen   string        `json:"mcp_listen,omitempty"` // HOST:PORT on loopback; empty: MCP over HTTP is not served
 	Idle        time.Duration `json:"idle,omitempty"`       // the service ends after so long without client and task; 0: never
 	JSON        bool          `json:"json,omitempty"`       // what is said on standard output is JSON lines

@@ -52,6 +52,13 @@ type Request struct {
 	Group          string   `json:"group,omitempty"`           // tasks of one `--n`, to be compared
 }
 
+// How many sandboxes of one service run at once, whatever its settings and
+// models.yaml say: each may take the memory of a machine.
+const (
+	MostAgents = 28
+	MostChecks = 4
+)
+
 // Bounds of a request.
 const (
 	MaxTask           = 512 << 10

@@ -34,6 +34,7 @@ type engine struct {
 	mu     sync.Mutex
 	units  map[task.ID]*unit
 	agents int // that run, or are about to
+	checks int // likewise
 }
 
 // helpers are the children that read what strangers wrote, each for one

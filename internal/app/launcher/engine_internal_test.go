@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -239,6 +240,107 @@ func TestEngine_Places(t *testing.T) {
 		t.Errorf("twin: after the first: %v", err)
 	}
 	closeAll(s.Output, s.Errors, s.Events)
+}
+
+// TestEngine_CeilingOfSandboxes: whoever asks, no more agents and checks run at
+// once than the launcher's own number, whatever the settings allow.
+func TestEngine_CeilingOfSandboxes(t *testing.T) {
+	e, _ := mustEngine(t, t.TempDir())
+	e.settings.MaxParallel = 10 * mostSandboxes
+	ctx := t.Context()
+	for i := range mostSandboxes {
+		id := task.ID(fmt.Sprintf("s%d", i))
+		if i%2 == 0 {
+			begin(t, e, id, "wait")
+			continue
+		}
+		s, err := e.StartCheck(ctx, checkOf(id, "wait"))
+		if err != nil {
+			t.Fatalf("sandbox %d: %v", i+1, err)
+		}
+		closeAll(s.Output, s.Events)
+	}
+	if _, err := e.Snapshot(ctx, snapshotOf("more")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, agent := e.StartAgent(ctx, agentOf("more", "end"))
+		_, check := e.StartCheck(ctx, checkOf("more-check", "end"))
+		for what, err := range map[string]error{"an agent": agent, "a check": check} {
+			if bailey.KindOf(err) != bailey.Exhausted || !strings.Contains(err.Error(), fmt.Sprintf("%d agents and checks run already", mostSandboxes)) {
+				t.Errorf("%s more: %v", what, err)
+			}
+		}
+	}
+	if n := len(e.live()); n != mostSandboxes {
+		t.Errorf("%d run", n)
+	}
+	if known, _ := e.Known(ctx); len(known) != mostSandboxes+1 {
+		t.Errorf("of a check that was refused something is kept: %d", len(known))
+	}
+	if err := errors.Join(e.Stop(ctx, "s0"), e.Stop(ctx, "s1")); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := e.StartAgent(ctx, agentOf("more", "end"))
+	if err != nil {
+		t.Errorf("twin: an agent after one has ended: %v", err)
+	}
+	check, err := e.StartCheck(ctx, checkOf("more-check", "end"))
+	if err != nil {
+		t.Errorf("twin: a check after one has ended: %v", err)
+	}
+	closeAll(agent.Output, agent.Errors, agent.Events, check.Output, check.Events)
+}
+
+// TestGit_CeilingOfHelpers: so many operations are done at once, and more wait;
+// one that is not wanted any more waits no longer.
+func TestGit_CeilingOfHelpers(t *testing.T) {
+	home, err := newHousehold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(home.killAll)
+	dir := t.TempDir()
+	g := &git{home: home, settings: launcher.Settings{Env: []string{"PATH=" + os.Getenv("PATH")}}}
+	const asked = 3 * mostHelpers
+	done := make(chan error, asked)
+	for range asked {
+		go func() {
+			_, err := g.deleteBranch(t.Context(), dir, "agent/x")
+			done <- err
+		}()
+	}
+	count := func(pattern string) int {
+		all, err := filepath.Glob(dir + "/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	eventually(t, func() bool { return count("works-*") >= mostHelpers })
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := g.deleteBranch(gone, dir, "agent/x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that is not wanted any more: %v", err)
+	}
+	if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range asked {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	saw, _ := filepath.Glob(dir + "/saw-*")
+	for _, path := range saw {
+		b, err := os.ReadFile(path)
+		if n, _ := strconv.Atoi(string(b)); err != nil || n > mostHelpers {
+			t.Errorf("%s at once, %v", b, err)
+		}
+	}
+	if len(saw) != asked {
+		t.Errorf("%d of %d were done", len(saw), asked)
+	}
 }
 
 // TestEngine_FollowsNoLink: somebody has put one in the place of a task's

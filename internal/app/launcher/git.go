@@ -24,8 +24,12 @@ type git struct {
 	settings launcher.Settings
 }
 
-// start has one operation done.
+// start has one operation done, once there is a place for it.
 func (g *git) start(ctx context.Context, folder string, r carry.Request) (*os.File, error) {
+	if err := g.home.helping.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer g.home.helping.leave()
 	return carrier.Starter{Git: g.program(), Folder: folder, Run: g.home.run}.Start(ctx, r)
 }
 

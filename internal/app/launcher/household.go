@@ -16,10 +16,30 @@ import (
 // the launcher dies; and as long as it lives, what they leave behind is its own
 // to wait for.
 type household struct {
-	grace time.Duration // of orphans: orphanGrace
-	mu    sync.Mutex
-	known map[int]*child
+	grace   time.Duration // of orphans: orphanGrace
+	helping ceiling       // of mostHelpers
+	mu      sync.Mutex
+	known   map[int]*child
 }
+
+// mostHelpers is how many of the children that each do one thing and end, such
+// as an operation of git, run at once. More wait.
+const mostHelpers = 8
+
+// ceiling bounds how many run at once.
+type ceiling chan struct{}
+
+// enter waits for a place.
+func (c ceiling) enter(ctx context.Context) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c ceiling) leave() { <-c }
 
 // child is a process that was started.
 type child struct {
@@ -33,7 +53,7 @@ func newHousehold() (*household, error) {
 	if err := proc.Adopt(); err != nil {
 		return nil, err
 	}
-	return &household{grace: orphanGrace, known: make(map[int]*child)}, nil
+	return &household{grace: orphanGrace, helping: make(ceiling, mostHelpers), known: make(map[int]*child)}, nil
 }
 
 // start starts a command in a session of its own. Its death signal is tied to

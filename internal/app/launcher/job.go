@@ -91,7 +91,7 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 	}
 	env, err := e.environment(r.Environment)
 	if err == nil {
-		err = e.reserve()
+		err = e.reserve(true)
 	}
 	if err != nil {
 		return launcher.Streams{}, err
@@ -102,28 +102,44 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 		Budget: r.Budget, Guide: r.Guide, ThinkingTokens: r.ThinkingTokens,
 	})
 	if err != nil {
-		e.unreserve()
+		e.unreserve(true)
 		return launcher.Streams{}, err
 	}
 	rec = u.record()
 	return e.streams(&rec)
 }
 
-// reserve takes one of the places for agents.
-func (e *engine) reserve() error {
+// mostSandboxes is how many agents and checks run at once, whoever asks and
+// whatever the settings say. Control has queues of its own for both, below it.
+const mostSandboxes = task.MostAgents + task.MostChecks
+
+// reserve takes a place for an agent or a check, of which there are
+// mostSandboxes.
+func (e *engine) reserve(agent bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if most := e.settings.MaxParallel; most > 0 && e.agents >= most {
+	if n := e.agents + e.checks; n >= mostSandboxes {
+		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d agents and checks run already, and no more than %d may at once", n, mostSandboxes), "wait for one to end, or cancel one: bailey task ls lists them")
+	}
+	if most := e.settings.MaxParallel; agent && most > 0 && e.agents >= most {
 		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d tasks run already", e.agents), "wait for one, or raise tasks.max_parallel")
 	}
-	e.agents++
+	*e.placesOf(agent)++
 	return nil
 }
 
-func (e *engine) unreserve() {
+// unreserve gives a place back.
+func (e *engine) unreserve(agent bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.agents--
+	*e.placesOf(agent)--
+}
+
+func (e *engine) placesOf(agent bool) *int {
+	if agent {
+		return &e.agents
+	}
+	return &e.checks
 }
 
 // environment is the folder of an environment that `bailey env build` made. Any
@@ -155,7 +171,11 @@ func (e *engine) StartCheck(ctx context.Context, r launcher.CheckRequest) (launc
 	case rec.Started == asked:
 		return e.streams(&rec)
 	}
+	if err := e.reserve(false); err != nil {
+		return launcher.Streams{}, errors.Join(err, e.drop(r.ID))
+	}
 	if err := e.check(ctx, u, r, asked); err != nil {
+		e.unreserve(false)
 		return launcher.Streams{}, errors.Join(err, e.drop(r.ID))
 	}
 	rec := u.record()
@@ -421,9 +441,7 @@ func (e *engine) finish(ctx context.Context, u *unit, j *job, said end) {
 	u.mu.Lock()
 	u.job = nil
 	u.mu.Unlock()
-	if j.agent {
-		e.unreserve()
-	}
+	e.unreserve(j.agent)
 	close(j.done)
 	e.changed()
 }

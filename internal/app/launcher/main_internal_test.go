@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playRunner())
 	case role.Control:
 		os.Exit(playControl())
+	case role.Git:
+		os.Exit(playGit())
 	case crashName:
 		os.Exit(playCrash())
 	case lingerName:
@@ -75,6 +77,39 @@ func playRunner() int {
 		e.Error = fmt.Sprint(cmd.Process.Pid)
 	}
 	_ = json.NewEncoder(os.NewFile(taskrun.EndFD, "end")).Encode(e)
+	return 0
+}
+
+// playGit is a role for git that takes until somebody makes a file named go in
+// the repository's folder. Beside it each says how many there are with it.
+func playGit() int {
+	var order struct {
+		Request struct {
+			DeleteBranch struct{ Path string } `json:"delete_branch"`
+		}
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&order); err != nil {
+		return 1
+	}
+	dir := order.Request.DeleteBranch.Path
+	own, err := os.CreateTemp(dir, "works-")
+	if err != nil {
+		return 1
+	}
+	all, _ := filepath.Glob(dir + "/works-*")
+	if err := os.WriteFile(strings.Replace(own.Name(), "works-", "saw-", 1), fmt.Append(nil, len(all)), 0o600); err != nil {
+		return 1
+	}
+	for {
+		if _, err := os.Stat(dir + "/go"); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := os.Remove(own.Name()); err != nil {
+		return 1
+	}
+	fmt.Println(`{"deleted":true}`)
 	return 0
 }
 

@@ -21,6 +21,10 @@ const catalogTime = 30 * time.Second
 func (e *engine) Models(ctx context.Context) ([]task.Model, error) {
 	ctx, cancel := context.WithTimeout(ctx, catalogTime)
 	defer cancel()
+	if err := e.home.helping.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.home.helping.leave()
 	settings, err := document(launcher.CatalogSettings{Config: e.settings.Config, Home: e.settings.Home})
 	if err != nil {
 		return nil, err
