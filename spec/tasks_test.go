@@ -1,8 +1,10 @@
 package spec_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -178,6 +180,58 @@ func TestRES01_TaskWorksOnACopyOfHEAD(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(y.Dir, "hello.txt")); err != nil || string(b) != "one\nmine\nthree\nlive\n" {
 			t.Errorf("a run works on %q, %v", b, err)
 		}
+	})
+}
+
+// TestService_EndsNothingOfAnothers: two services of one script, of which the
+// second is what the script becomes: the first is its child from then on. What
+// the second ends when a sandbox of its own is over is not the first.
+func TestService_EndsNothingOfAnothers(t *testing.T) {
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		d := newTaskDesk(t, y, "anthropic", "")
+		other := filepath.Join(y.Home, "other")
+		env := "env XDG_STATE_HOME=" + other + " XDG_DATA_HOME=" + other + " XDG_RUNTIME_DIR=" + other + " "
+		y.WriteHome(t, "other/made", "")
+		if err := errors.Join(os.Chown(other, y.UID, y.GID), os.Chmod(other, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		serve := y.Bin + " serve --local"
+		cmd := y.Command(context.Background())
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", env + serve + " & while ! " + env + y.Bin + " serve status; do sleep 0.05; done; exec " + serve}
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		there := func(name string, running bool, env ...string) {
+			t.Helper()
+			yard.Eventually(t, yard.Timeout, func() bool {
+				r := y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, env...) }, "serve", "status")
+				return (r.Code == 0) == running
+			}, func() string { return name + " runs, or not" })
+		}
+		others := []string{"XDG_STATE_HOME=" + other, "XDG_DATA_HOME=" + other, "XDG_RUNTIME_DIR=" + other}
+		stop := func(env ...string) {
+			c := y.Command(context.Background(), "serve", "stop")
+			c.Env = append(c.Env, env...)
+			_ = c.Run() // it may have ended
+		}
+		t.Cleanup(func() { stop(others...) })
+		there("the script's own service", true)
+		if s, r := d.run("echo made >made.txt"); s.Result.Status != "success" {
+			t.Fatalf("%s\n%s", r.Stdout, r.Stderr)
+		}
+		if r := y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, others...) }, "serve", "status"); r.Code != 0 {
+			t.Errorf("the other service was ended: %+v", r)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the script: %v\n%s", err, said.String())
+		}
+		there("the script's own service", false)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
@@ -24,10 +23,14 @@ type Tasks struct {
 // MCPOff is the value of tasks.mcp_listen that has MCP not served over HTTP.
 const MCPOff = "off"
 
+// mostParallel bounds tasks.max_parallel: it is task.MostAgents, which a test
+// holds.
+const mostParallel = 28
+
 func tasksSpec() *yamlfile.Spec {
 	return &yamlfile.Spec{Kind: yamlfile.Mapping, Help: "What tasks may do (bailey serve); of the user's own file alone.", Keys: []yamlfile.Key{
 		{Name: "roots", Spec: &yamlfile.Spec{Kind: yamlfile.List, Least: 1, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "An absolute folder, or one below ~ (~/src)."}, Help: "Folders whose repositories may be worked on. Without it: the home folder."}},
-		{Name: "max_parallel", Spec: &yamlfile.Spec{Kind: yamlfile.Number, Min: 1, Max: task.MostAgents, What: "a number of tasks", Help: "How many agents run at once, over all models. Without it: as many as the models allow, and 28 at most."}},
+		{Name: "max_parallel", Spec: &yamlfile.Spec{Kind: yamlfile.Number, Min: 1, Max: mostParallel, What: "a number of tasks", Help: "How many agents run at once, over all models. Without it: as many as the models allow, and 28 at most."}},
 		{Name: "mcp_listen", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "Where MCP is served over HTTP, HOST:PORT on loopback, or off. Without it: 127.0.0.1:8765."}},
 	}}
 }

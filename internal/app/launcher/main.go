@@ -21,23 +21,32 @@ const maxSettings = 1 << 20
 // Main is the role's entry: it serves until it is told to end, and returns the
 // exit code: 0 for that end, bailey.ExitBailey if it could not serve.
 func Main(args []string) int {
-	if err := serve(args); err != nil {
+	code, err := enter(args)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "bailey: %v\n", err)
 		if e, ok := errors.AsType[*bailey.Error](err); ok && e.Hint != "" {
 			fmt.Fprintf(os.Stderr, "hint: %s\n", e.Hint)
 		}
 		return bailey.ExitBailey
 	}
-	return 0
+	return code
 }
 
-func serve(args []string) error {
+// enter serves in this process, or where it is not alone in it, in another.
+func enter(args []string) (int, error) {
 	if len(args) > 0 {
-		return errors.New("the launcher takes no arguments; bailey serve --local starts it")
+		return 0, errors.New("the launcher takes no arguments; bailey serve --local starts it")
 	}
 	if err := inherit.Check(launcher.FDSettings, launcher.FDSettings); err != nil {
-		return err
+		return 0, err
 	}
+	if crowded() {
+		return apart()
+	}
+	return 0, serve()
+}
+
+func serve() error {
 	if err := confine(); err != nil {
 		return err
 	}
