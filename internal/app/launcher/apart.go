@@ -46,19 +46,29 @@ func apart() (int, error) {
 		case s := <-signals:
 			_ = cmd.Process.Signal(s)
 		case <-ended:
-			for _, pid := range proc.Children() {
-				if pid != cmd.Process.Pid {
-					proc.Reap(pid)
-				}
-			}
+			reapBut(cmd.Process.Pid)
 		case err := <-done:
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
-				return exit.ExitCode(), nil
-			}
-			if err != nil {
-				return 0, fmt.Errorf("the launcher ended: %w", err)
-			}
-			return 0, nil
+			return codeOf(err)
 		}
 	}
+}
+
+// reapBut takes note of the end of every child but one.
+func reapBut(known int) {
+	for _, pid := range proc.Children() {
+		if pid != known {
+			proc.Reap(pid)
+		}
+	}
+}
+
+// codeOf is the exit code of a process that was waited for.
+func codeOf(err error) (int, error) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return exit.ExitCode(), nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the launcher ended: %w", err)
+	}
+	return 0, nil
 }

@@ -27,7 +27,7 @@ import (
 type job struct {
 	child *child
 	limit time.Duration
-	agent bool
+	kind  taskrun.Kind
 	done  chan struct{} // closed when the ledger says how it ended
 
 	stopping sync.Once
@@ -91,7 +91,7 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 	}
 	env, err := e.environment(r.Environment)
 	if err == nil {
-		err = e.reserve(true)
+		err = e.reserve(taskrun.Agent)
 	}
 	if err != nil {
 		return launcher.Streams{}, err
@@ -102,7 +102,7 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 		Budget: r.Budget, Guide: r.Guide, ThinkingTokens: r.ThinkingTokens,
 	})
 	if err != nil {
-		e.unreserve(true)
+		e.unreserve(taskrun.Agent)
 		return launcher.Streams{}, err
 	}
 	rec = u.record()
@@ -115,28 +115,28 @@ const mostSandboxes = task.MostAgents + task.MostChecks
 
 // reserve takes a place for an agent or a check, of which there are
 // mostSandboxes.
-func (e *engine) reserve(agent bool) error {
+func (e *engine) reserve(kind taskrun.Kind) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n := e.agents + e.checks; n >= mostSandboxes {
 		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d agents and checks run already, and no more than %d may at once", n, mostSandboxes), "wait for one to end, or cancel one: bailey task ls lists them")
 	}
-	if most := e.settings.MaxParallel; agent && most > 0 && e.agents >= most {
+	if most := e.settings.MaxParallel; kind == taskrun.Agent && most > 0 && e.agents >= most {
 		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d tasks run already", e.agents), "wait for one, or raise tasks.max_parallel")
 	}
-	*e.placesOf(agent)++
+	*e.placesOf(kind)++
 	return nil
 }
 
 // unreserve gives a place back.
-func (e *engine) unreserve(agent bool) {
+func (e *engine) unreserve(kind taskrun.Kind) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	*e.placesOf(agent)--
+	*e.placesOf(kind)--
 }
 
-func (e *engine) placesOf(agent bool) *int {
-	if agent {
+func (e *engine) placesOf(kind taskrun.Kind) *int {
+	if kind == taskrun.Agent {
 		return &e.agents
 	}
 	return &e.checks
@@ -171,11 +171,11 @@ func (e *engine) StartCheck(ctx context.Context, r launcher.CheckRequest) (launc
 	case rec.Started == asked:
 		return e.streams(&rec)
 	}
-	if err := e.reserve(false); err != nil {
+	if err := e.reserve(taskrun.Check); err != nil {
 		return launcher.Streams{}, errors.Join(err, e.drop(r.ID))
 	}
 	if err := e.check(ctx, u, r, asked); err != nil {
-		e.unreserve(false)
+		e.unreserve(taskrun.Check)
 		return launcher.Streams{}, errors.Join(err, e.drop(r.ID))
 	}
 	rec := u.record()
@@ -342,7 +342,7 @@ func (e *engine) startRunner(s taskrun.Settings) (*job, *pipes, error) {
 		return nil, nil, err
 	}
 	closeAll(p.theirs...) // or they would never end
-	return &job{child: c, limit: s.Limit, agent: s.Kind == taskrun.Agent, done: make(chan struct{})}, p, nil
+	return &job{child: c, limit: s.Limit, kind: s.Kind, done: make(chan struct{})}, p, nil
 }
 
 // self is this program, whatever became of its name.
@@ -441,7 +441,7 @@ func (e *engine) finish(ctx context.Context, u *unit, j *job, said end) {
 	u.mu.Lock()
 	u.job = nil
 	u.mu.Unlock()
-	e.unreserve(j.agent)
+	e.unreserve(j.kind)
 	close(j.done)
 	e.changed()
 }
