@@ -45,6 +45,10 @@ func (g git) environment() []string {
 // maxComplaint bounds what is kept of what git says to its standard error.
 const maxComplaint = 4 << 10
 
+// outputTime is how long the last of what an ended git has said may take to
+// come: on a machine that is busy, more than a moment.
+const outputTime = 10 * time.Second
+
 // command is a git that is not started yet. It dies with this process.
 func (g git) command(ctx context.Context, complaint *tail, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.program, args...)
@@ -53,7 +57,7 @@ func (g git) command(ctx context.Context, complaint *tail, args ...string) *exec
 	cmd.Env = g.environment()
 	cmd.Stderr = complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = outputTime
 	return cmd
 }
 
