@@ -24,10 +24,9 @@ import (
 type mcpDoor struct {
 	yard        *yard.Yard
 	addr, token string
-	service     *yard.Running
 }
 
-func newMCPDoor(t *testing.T, y *yard.Yard, flags ...string) *mcpDoor {
+func newMCPDoor(t *testing.T, y *yard.Yard) *mcpDoor {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -38,8 +37,7 @@ func newMCPDoor(t *testing.T, y *yard.Yard, flags ...string) *mcpDoor {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := y.Start(t, append([]string{"serve", "--local", "--json", "--mcp-listen", d.addr}, flags...)...)
-	d.service = r
+	r := y.Start(t, "serve", "--local", "--json", "--mcp-listen", d.addr)
 	r.Await(t, `"serving"`)
 	if out, errOut := r.Output(); !strings.Contains(out, d.addr) {
 		t.Fatalf("it does not serve on %s: %s%s", d.addr, out, errOut)
@@ -109,53 +107,6 @@ func (d *mcpDoor) request(line string, fields map[string]string, body string) st
 	}
 	b.WriteString("\r\n" + body)
 	return b.String()
-}
-
-// TestMCP_StrangersKeepNothingAlive: a service that nobody needs ends, however
-// many connect to its door and ask without the token. The twin: a client that
-// has shown it keeps one alive that began earlier.
-func TestMCP_StrangersKeepNothingAlive(t *testing.T) {
-	t.Parallel()
-	const post, idle = "POST /mcp HTTP/1.1", "4s"
-	client := newMCPDoor(t, yard.Unprivileged(t), "--idle", idle)
-	var dialer net.Dialer
-	c, err := dialer.DialContext(t.Context(), "tcp", client.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := io.WriteString(c, client.request(post, map[string]string{"Connection": "keep-alive"}, mcpHello)); err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("the client is answered %+v, %v", resp, err)
-	}
-	d := newMCPDoor(t, yard.Unprivileged(t), "--idle", idle)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := dialer.DialContext(t.Context(), "tcp", d.addr)
-			if err != nil {
-				return // it has ended
-			}
-			defer c.Close()
-			_, _ = io.WriteString(c, d.request(post, map[string]string{"Authorization": "Bearer x"}, mcpHello))
-			_, _ = io.ReadAll(c)
-			held, err := dialer.DialContext(t.Context(), "tcp", d.addr)
-			if err != nil {
-				return
-			}
-			defer held.Close() // and says nothing
-		}
-	}()
-	if r := d.service.Wait(t, yard.Timeout); r.Code != 0 || !strings.Contains(r.Stdout, "nobody needed it") {
-		t.Errorf("%+v", r)
-	}
-	<-done
-	if r := client.yard.Run(t, "serve", "status"); r.Code != 0 {
-		t.Errorf("twin: a service with a client has ended: %+v", r)
-	}
 }
 
 // TestSRV07_TheDoorIsForThisMachine: MCP over HTTP listens on loopback, wants

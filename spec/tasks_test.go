@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -191,13 +190,16 @@ func TestService_EndsNothingOfAnothers(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		d := newTaskDesk(t, y, "anthropic", "")
 		other := filepath.Join(y.Home, "other")
-		env := "env XDG_STATE_HOME=" + other + " XDG_DATA_HOME=" + other + " XDG_RUNTIME_DIR=" + other + " "
+		others := []string{"XDG_STATE_HOME=" + other + "/state", "XDG_DATA_HOME=" + other + "/data", "XDG_RUNTIME_DIR=" + other}
+		env := "env " + strings.Join(others, " ") + " "
 		y.WriteHome(t, "other/made", "")
-		if err := errors.Join(os.Chown(other, y.UID, y.GID), os.Chmod(other, 0o700)); err != nil {
+		if err := os.Chmod(other, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		serve := y.Bin + " serve --local"
-		cmd := y.Command(context.Background())
+		ctx, cancel := context.WithCancel(context.Background())
+		t.Cleanup(cancel)
+		cmd := y.Command(ctx)
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", env + serve + " & while ! " + env + y.Bin + " serve status; do sleep 0.05; done; exec " + serve}
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
@@ -213,7 +215,6 @@ func TestService_EndsNothingOfAnothers(t *testing.T) {
 				return (r.Code == 0) == running
 			}, func() string { return name + " runs, or not" })
 		}
-		others := []string{"XDG_STATE_HOME=" + other, "XDG_DATA_HOME=" + other, "XDG_RUNTIME_DIR=" + other}
 		stop := func(env ...string) {
 			c := y.Command(context.Background(), "serve", "stop")
 			c.Env = append(c.Env, env...)
