@@ -251,16 +251,22 @@ func TestRES06_PlantedFilesOfABranchAreNamed(t *testing.T) {
 		".vimrc": "editor-task", ".exrc": "editor-task", ".nvim.lua": "editor-task", ".dir-locals.el": "editor-task", ".editorconfig": "editor-task", ".ssh/config": "ssh", ".bashrc": "shell-startup", "x.desktop": "system-start",
 		"crontab": "system-start", "x.service": "system-start", ".github/workflows/x.yml": "ci", ".gitlab-ci.yml": "ci", "CODEOWNERS": "review-rules", "x.ipynb": "notebook", "x.docm": "macro",
 		".claude/settings.json": "agent-settings", ".mcp.json": "agent-settings", "AGENTS.md": "agent-instructions", "CLAUDE.md": "agent-instructions", "web/package.json": "package-script",
+		"vite.config.ts": "tool-config", ".prettierrc.cjs": "tool-config", "mypy.ini": "tool-config", "docs/conf.py": "tool-config", "Cargo.toml": "package-script", "manage.py": "package-script", "main.tf": "deployment", "web/tsconfig.json": "tool-config", "deno.json": "build",
 	}
 	carrying.Each(t, func(t *testing.T, d *carrying.Desk) {
 		p := newPlanted(t, d)
 		p.do(t, d.Repo, `echo '{"scripts":{"test":"x"}}' > package.json; echo 'package a' > a.go; echo '<svg/>' > a.svg
-echo '{"resolved":"https://registry.example.com/a.tgz"}' > package-lock.json; git add -A; git commit -q -m second`)
+echo '{"resolved":"https://registry.example.com/a.tgz"}' > package-lock.json; echo '{"compilerOptions":{"plugins":[]}}' > tsconfig.json; git add -A; git commit -q -m second`)
 		d.Take(t)
 		for name := range files {
 			text := "x\n"
-			if name == "web/package.json" {
+			switch filepath.Base(name) {
+			case "package.json":
 				text = `{"scripts":{"postinstall":"x"}}`
+			case "tsconfig.json":
+				text = `{"compilerOptions":{"plugins":[{"transform":"./x.js"}]}}`
+			case "deno.json":
+				text = `{"tasks":{"test":"x"}}`
 			}
 			path := filepath.Join(d.Clone(), name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -272,6 +278,7 @@ echo '{"resolved":"https://registry.example.com/a.tgz"}' > package-lock.json; gi
 		}
 		p.do(t, d.Clone(), `: > .gitmodules
 echo '{"scripts":{"test":"x"},"dependencies":{"a":"1"}}' > package.json
+echo '{"compilerOptions":{"plugins":[],"strict":true}}' > tsconfig.json
 echo '//go:generate sh' >> a.go; echo '<svg><script>x</script></svg>' > a.svg
 echo '{"resolved":"git+ssh://git@evil.test/a"}' > package-lock.json
 printf 'x \342\200\256 y\n' > bidi.c; printf '\033]52;c;eA==\007\n' > escape.txt; printf 'p\320\260ypal\n' > alike.js; printf 'a\363\240\201\201b\n' > tag.md
@@ -289,7 +296,7 @@ chmod +x file; echo plain > src.txt`)
 				t.Errorf("%s is %q, want %q", name, kinds[name], kind)
 			}
 		}
-		for name, kind := range map[string]string{"a.go": "go-generate", "a.svg": "active-document", "package.json": "", "src.txt": "", "file": ""} {
+		for name, kind := range map[string]string{"a.go": "go-generate", "a.svg": "active-document", "package.json": "", "tsconfig.json": "", "src.txt": "", "file": ""} {
 			if kinds[name] != kind {
 				t.Errorf("%s is %q, want %q", name, kinds[name], kind)
 			}

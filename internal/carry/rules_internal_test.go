@@ -119,6 +119,47 @@ func TestPlants(t *testing.T) {
 			}
 		}
 	}
+	for _, p := range portions() {
+		for _, pattern := range p.names {
+			if _, err := path.Match(pattern, "x"); err != nil || pattern != strings.ToLower(pattern) {
+				t.Errorf("%s: %v", pattern, err)
+			}
+		}
+	}
+}
+
+// TestPlants_OfTools goes through the tools that run or load a file of a work
+// tree. Each row has a neighbour that none of them looks at.
+func TestPlants_OfTools(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, planted, neighbours string }{
+		{"tool-config", "vite.config.ts web/webpack.config.cjs jest.config.mjs eslint.config.js tailwind.config.cts next.config.mts playwright.config.json docs/astro.config.mjs karma.conf.js wdio.conf.ts", "config.js src/config.ts vite.configs.txt webpack.md confs.js"},
+		{"tool-config", ".eslintrc.cjs .prettierrc.js .mocharc.yml .babelrc .swcrc .stylelintrc.json .lintrc.mjs .releaserc nodemon.json nx.json turbo.json", "rc.js eslintrc.md src/turbo.ts .rc.jsx"},
+		{"tool-config", "mypy.ini docs/conf.py .pylintrc .flake8 .coveragerc .rspec .rubocop.yml .golangci.yml phpunit.xml", "mypy.txt docs/conf.pyi config.py rspec.rb golangci.md"},
+		{"package-script", "Cargo.toml crates/a/Cargo.toml manage.py setup.cfg pyproject.toml hatch_build.py tests/conftest.py fabfile.py conanfile.py Rakefile lib/tasks/x.rake Fastfile Setup.hs", "Cargo.lock manager.py setup.pyi conftest.txt rake.rb src/fast.rs"},
+		{"package-config", "Gemfile pnpm-workspace.yaml .pnpmfile.mjs uv.toml .terraformrc Podfile Brewfile", "Gemfile.lock Podfile.lock workspace.yaml"},
+		{"build", "Makefile justfile build.just Taskfile.yml Taskfile.dist.yaml gradlew app/build.gradle.kts scripts/x.gradle gradle/wrapper/gradle-wrapper.properties mvnw CMakeLists.txt CMakePresets.json build.rs magefile.go .goreleaser.yaml x.targets Snakefile", "make.md just.txt task.yml gradle.md cmake.txt build.go targets.go"},
+		{"deployment", "main.tf infra/net.tf x.tf.json terragrunt.hcl Pulumi.yaml serverless.yml cdk.json ansible.cfg wrangler.toml", "main.tfvars.md tf.go server.yml ansible.md"},
+		{"container", "Dockerfile api.Dockerfile compose.yaml compose.prod.yml docker-compose.ci.yaml docker-bake.hcl", "docker.md composer.go"},
+		{"git-hook", ".pre-commit-config.yaml lefthook.yml lefthook-local.yml .husky/pre-push .hooks/x", "hooks.go lefthook.md"},
+		{"ci", ".gitlab-ci.yml .circleci/config.yml Jenkinsfile", "gitlab.yml jenkins.go"},
+		{"editor-task", ".vscode/tasks.json .idea/runConfigurations/x.xml", "vscode.json idea.xml"},
+		{"direnv", ".envrc sub/.envrc.local .env.production", "env.go envrc"},
+		{"tool-versions", ".tool-versions mise.toml mise.local.toml .mise.dev.toml devbox.json", "versions tools.toml"},
+		{"agent-settings", ".claude/settings.local.json .codex/config.toml .gemini/settings.json .cursor/hooks.json .mcp.json .qwen/x .agents/x .kiro/steering/x.md .claude-plugin/plugin.json", "claude.go cursor.txt mcp.go agents/x.go"},
+		{"agent-instructions", "AGENTS.md CLAUDE.md sub/CLAUDE.local.md GEMINI.md docs/x.mdc x.chatmode.md review.agent.md .rules WARP.md", "AGENTS.txt agent.go claude.txt rules.txt"},
+	} {
+		for name := range strings.FieldsSeq(c.planted) {
+			if p := plantedAt(name, modeFile, []byte("x\n"), func() []byte { return nil }); p.Kind != c.kind || p.Why == "" || p.Path != name {
+				t.Errorf("%s: %+v, want %q", name, p, c.kind)
+			}
+		}
+		for name := range strings.FieldsSeq(c.neighbours) {
+			if p := plantedAt(name, modeFile, []byte("x\n"), func() []byte { return nil }); p.Kind != "" {
+				t.Errorf("the neighbour %s: %+v", name, p)
+			}
+		}
+	}
 }
 
 func TestPlants_OnlyWhatChanged(t *testing.T) {
@@ -133,6 +174,17 @@ func TestPlants_OnlyWhatChanged(t *testing.T) {
 		"new with scripts":    {"package.json", "", `{"scripts":{"a":"x"}}`, "package-script"},
 		"new without":         {"package.json", "", `{"name":"a"}`, ""},
 		"broken":              {"package.json", `{}`, `{`, "package-script"},
+		"tool's settings":     {"package.json", `{"jest":{"verbose":true}}`, `{"jest":{"setupFiles":["./x.js"]}}`, "package-script"},
+		"in any case":         {"Package.JSON", `{}`, `{"scripts":{"a":"x"}}`, "package-script"},
+		"in an agent's":       {".claude/package.json", `{}`, `{"version":"2"}`, "agent-settings"},
+		"plugin":              {"tsconfig.json", `{"compilerOptions":{"strict":true}}`, `{"compilerOptions":{"strict":true,"plugins":[{"transform":"./x.js"}]}}`, "tool-config"},
+		"plugin in comments":  {"web/tsconfig.app.json", "{// a\n\"compilerOptions\": {/* \" */}}", "{// a\n\"compilerOptions\": {\"plugins\": [1,],},\n}", "tool-config"},
+		"extends":             {"tsconfig.json", `{}`, `{"extends":"./x.json"}`, "tool-config"},
+		"option":              {"tsconfig.json", "{// a\n\"compilerOptions\": {\"plugins\": [1]}}", "{\"compilerOptions\": {\"plugins\": [ 1, ], \"strict\": true,},\n}", ""},
+		"no plugin":           {"tsconfig.json", "", `{"compilerOptions":{"strict":true,"paths":{"a//b":["\"plugins\": [1]"]}}}`, ""},
+		"not of a compiler":   {"src/config.json", `{}`, `{"extends":"./x.json"}`, ""},
+		"deno task":           {"deno.jsonc", `{"tasks":{"a":"x"}}`, `{"tasks":{"a":"y"}, }`, "build"},
+		"deno option":         {"deno.json", `{"tasks":{"a":"x"}}`, `{"tasks":{"a":"x"},"fmt":{"lineWidth":80}}`, ""},
 		"hidden by two keys":  {"package.json", `{"scripts":{"a":"x"}}`, `{"scripts":{"a":"x"},"scripts":{"a":"y"}}`, "package-script"},
 		"go generate":         {"a.go", "package a\n", "package a\n//go:generate sh -c x\n", "go-generate"},
 		"go generate stays":   {"a.go", "package a\n//go:generate x\n", "package a\n//go:generate x\nvar b int\n", ""},
@@ -215,15 +267,18 @@ func FuzzSources(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { newSources(nil, data) })
 }
 
-func FuzzScripts(f *testing.F) {
+func FuzzPortion(f *testing.F) {
 	f.Add([]byte(`{"scripts":{"a":1}}`), []byte(`{`))
+	f.Add([]byte(`{"compilerOptions":{"plugins":[1,/* */],},} // x`), []byte(`{"a":"//","b":"\\"`))
 	f.Fuzz(func(t *testing.T, was, now []byte) {
-		if scriptsDiffer(now, now) {
-			if _, ok := scripts(now); ok && now != nil {
-				t.Errorf("%q differs from itself", now)
+		for _, p := range portions() {
+			if p.differs(now, now) {
+				if _, ok := p.of(now); ok && now != nil {
+					t.Errorf("%q differs from itself", now)
+				}
 			}
+			p.differs(was, now)
 		}
-		scriptsDiffer(was, now)
 	})
 }
 
