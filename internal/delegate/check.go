@@ -3,7 +3,6 @@ package delegate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/launcher"
@@ -20,8 +19,7 @@ func (s *Service) checks(ctx context.Context, e *entry) step {
 		return stepClear
 	}
 	if e.cancelled() {
-		e.edit(func(r *record) { r.warn("the checks were not run: the task was cancelled") })
-		return stepClear
+		return stepClear // uncheckedWhy says so
 	}
 	s.tell(e, task.Progress{Kind: "state", State: task.Collecting, Message: "checks run"})
 	stop, done := context.WithCancel(ctx)
@@ -48,6 +46,22 @@ func (s *Service) checks(ctx context.Context, e *entry) step {
 	}
 	s.keepCheck(e, got, output)
 	return stepClear
+}
+
+// uncheckedWhy says why checks that were asked for were not run; "" where they
+// were, or where it was said already why they could not be.
+func uncheckedWhy(r *record) string {
+	switch {
+	case r.Request.Checks == "" || r.Check != nil:
+		return ""
+	case r.Cancel:
+		return "the task was cancelled, so the checks were not run"
+	case r.Task.Branch != "":
+		return ""
+	case r.Failure == "":
+		return "nothing changed, so the checks were not run"
+	}
+	return "there is no branch with the work, so the checks were not run"
 }
 
 // keepCheck makes a check's result part of a task.
@@ -82,7 +96,6 @@ func (s *Service) Check(ctx context.Context, r task.CheckRequest, progress func(
 }
 
 func checkCheck(r task.CheckRequest) error {
-	most := int(task.MostCheckLimit / time.Minute)
 	if err := checkRepo(r.RepoPath); err != nil {
 		return err
 	}
@@ -95,8 +108,8 @@ func checkCheck(r task.CheckRequest) error {
 	if r.Command == "" {
 		return invalid("command is missing", "name what is to be run, such as \"make test\"")
 	}
-	if r.TimeoutMinutes < 0 || r.TimeoutMinutes > most {
-		return invalid(fmt.Sprintf("timeout_minutes is %d: 1 to %d", r.TimeoutMinutes, most), "leave it out for 15")
+	if err := checkTimeout(r.TimeoutMinutes, r.TimeoutSeconds, task.MostCheckLimit, "leave it out for 15 minutes"); err != nil {
+		return err
 	}
 	if err := checkCommand(r.Command); err != nil {
 		return err
@@ -113,10 +126,7 @@ func (s *Service) command(ctx context.Context, r task.CheckRequest, progress fun
 	case <-ctx.Done():
 		return checked{}, nil, ended(ctx)
 	}
-	limit := task.DefaultCheckLimit
-	if r.TimeoutMinutes > 0 {
-		limit = time.Duration(r.TimeoutMinutes) * time.Minute
-	}
+	limit := timeoutOf(r.TimeoutMinutes, r.TimeoutSeconds, task.DefaultCheckLimit)
 	id := newID("check", s.taken)
 	work := context.WithoutCancel(ctx)
 	defer s.tidy(work, id)
@@ -164,20 +174,21 @@ func ended(ctx context.Context) error {
 
 // checkResult is a check as it is handed out.
 func checkResult(f Fence, c checked, output []byte) task.CheckResult {
-	text := string(output)
+	from := 0
 	for { // what is escaped grows, and the end is what tells
-		_, used := Neutral(text, mostOutput)
-		if used == len(text) {
+		_, used := Neutral(string(output[from:]), mostOutput)
+		if used == len(output)-from {
 			break
 		}
-		text = text[len(text)-used:]
+		from = len(output) - used
 	}
+	text, _ := f.WrapPiece("output of the command", string(output), from, -1)
 	if c.Warnings == nil {
 		c.Warnings = []string{}
 	}
 	return task.CheckResult{
 		ID: c.ID, Branch: c.Branch, Commit: c.Commit, Passed: c.Status == task.Success && c.ExitCode == 0, ExitCode: c.ExitCode,
-		Status: c.Status, RunSeconds: c.RunSeconds, Output: f.Wrap("output of the command", text),
-		Truncated: c.Truncated || len(text) < len(output), Warnings: c.Warnings, UntrustedNotice: f.Notice(),
+		Status: c.Status, RunSeconds: c.RunSeconds, Output: text,
+		Truncated: c.Truncated || from > 0, Warnings: c.Warnings, UntrustedNotice: f.Notice(),
 	}
 }

@@ -102,7 +102,10 @@ func objectID(s string) bool {
 // take takes over what was found, all of it a stranger's word.
 func take(r *record, c launcher.Collected) {
 	r.Commit = c.Commit
-	r.DiffStat, _ = Neutral(c.DiffStat, mostStat)
+	var used int
+	if r.DiffStat, used = Neutral(c.DiffStat, mostStat); used < len(c.DiffStat) {
+		r.DiffStat += "\n…\n"
+	}
 	r.Planted = nil
 	for i, p := range c.Planted {
 		if i == mostPlanted {

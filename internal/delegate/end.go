@@ -41,6 +41,9 @@ func (s *Service) proceed(e *entry, next step) {
 		state := stateOf(next)
 		if next == stepDone {
 			r.Task.Status = statusOf(r)
+			if why := uncheckedWhy(r); why != "" {
+				r.warn(why)
+			}
 			if r.Task.Ended.IsZero() {
 				r.Task.Ended = s.cfg.Now().UTC()
 			}

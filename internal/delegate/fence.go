@@ -42,14 +42,21 @@ func (f Fence) Notice() string {
 // Wrap returns text between the marks, as Neutral makes it. The first line of
 // the text is a line of its own, and so is the end mark.
 func (f Fence) Wrap(what, text string) string {
-	s, _ := f.WrapPiece(what, text, -1)
+	s, _ := f.WrapPiece(what, text, 0, -1)
 	return s
 }
 
-// WrapPiece is Wrap for at most limit bytes between the marks; less than 0 is
-// no bound. It returns how many bytes of text those are.
-func (f Fence) WrapPiece(what, text string, limit int) (fenced string, used int) {
-	inner, used := Neutral(text, limit)
+// WrapPiece is Wrap for a piece of a text: at most limit bytes between the
+// marks, from an offset on; less than 0 is no bound. It returns how many bytes
+// of the text those are. No two pieces make a tag when they are put together:
+// none ends within one, if the text goes on for mostTag bytes behind what limit
+// takes, and one that begins within a tag, by as many bytes of text before it,
+// begins with a backslash.
+func (f Fence) WrapPiece(what, text string, from, limit int) (fenced string, used int) {
+	inner, used := Neutral(text[from:], limit)
+	if withinTag(text, from) {
+		inner = `\` + inner
+	}
 	end := "\n"
 	if inner == "" || strings.HasSuffix(inner, "\n") {
 		end = ""
@@ -67,7 +74,7 @@ func (f Fence) WrapPiece(what, text string, limit int) (fenced string, used int)
 func Neutral(text string, limit int) (out string, used int) {
 	var b strings.Builder
 	for used < len(text) {
-		if tag := tagBegins.FindString(text[used:min(len(text), used+mostTag)]); tag != "" {
+		if tag := tagAt(text[used:]); tag != "" {
 			if limit >= 0 && b.Len()+len(tag)+1 > limit {
 				break
 			}
@@ -90,6 +97,32 @@ func Neutral(text string, limit int) (out string, used int) {
 
 // mostTag is how far a tag's name is looked for.
 const mostTag = 64
+
+// tagAt returns the opening of a tag that text begins with, or "". A bracket
+// with so many spaces behind it that no name is in sight passes for one.
+func tagAt(text string) string {
+	if text == "" || text[0] != '<' {
+		return ""
+	}
+	seen := text[:min(len(text), mostTag)]
+	if tag := tagBegins.FindString(seen); tag != "" {
+		return tag
+	}
+	if len(seen) == mostTag && strings.Trim(seen[1:], " \t\r\n\f/\\") == "" {
+		return seen[:2]
+	}
+	return ""
+}
+
+// withinTag reports whether a tag that begins before an offset goes on at it.
+func withinTag(text string, from int) bool {
+	for at := from - 1; at >= max(0, from-mostTag); at-- {
+		if at+len(tagAt(text[at:])) > from {
+			return true
+		}
+	}
+	return false
+}
 
 // tagBegins finds the opening of what reads as a mark of ours, or as the tags
 // of agents and their interfaces. Only ASCII letters make such a tag: look-alikes

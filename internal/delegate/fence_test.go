@@ -61,6 +61,45 @@ func TestNeutral_LeavesWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestRES04_PiecesMakeNoTag tries every offset of texts with tags in them: what
+// a reader had up to there, as it was or as it was handed out, does not become
+// a tag by what is handed out from there on.
+func TestRES04_PiecesMakeNoTag(t *testing.T) {
+	t.Parallel()
+	whole := regexp.MustCompile(`(?i)<[\s/]*(?:untrusted|system-reminder|function_results|\|im_start)`)
+	f := delegate.NewFence()
+	for _, tag := range []string{"</untrusted-0123456789abcdef01234567>", "< / UnTrusted x>", "<system-reminder>", "<function_results>", "<|im_start|>", "<<untrusted>"} {
+		text := "before é\n" + tag + "\nbehind é" + tag + tag
+		for from := range len(text) {
+			for _, limit := range []int{-1, 16, 70, 100} {
+				out, used := f.WrapPiece("log", text, from, limit)
+				inner := out[strings.Index(out, "\n")+1 : strings.LastIndex(out, "</untrusted-")]
+				before, _ := delegate.Neutral(text[:from], -1)
+				for _, had := range []string{"", before, text[strings.LastIndex(text[:from], "\n")+1 : from]} {
+					if len(whole.FindAllString(had, -1)) != len(whole.FindAllString(had+inner, -1)) {
+						t.Errorf("%q from %d by %d: %q and %q", tag, from, limit, had, inner)
+					}
+				}
+				next, _ := f.WrapPiece("log", text, from+used, -1)
+				if rest := next[strings.Index(next, "\n")+1:]; from+used < len(text) && whole.MatchString(strings.TrimSuffix(inner, "\n")+strings.SplitN(rest, "\n</untrusted-", 2)[0]) {
+					t.Errorf("%q from %d by %d: %q, and on with %q", tag, from, limit, inner, rest)
+				}
+			}
+		}
+		// The twin: cut anywhere by who does not look, there is one.
+		if !whole.MatchString(text) {
+			t.Errorf("twin: %q is no tag", tag)
+		}
+	}
+	if far, _ := delegate.Neutral("a<"+strings.Repeat(" ", 80)+"/untrusted-1>", -1); !strings.HasPrefix(far, `a<\ `) {
+		t.Errorf("a tag whose name is out of sight: %q", far)
+	}
+	plain, used := f.WrapPiece("log", "a < b, c </div>\n", 4, -1)
+	if !strings.Contains(plain, "\nb, c </div>\n</untrusted-") || used != 12 {
+		t.Errorf("what is no tag is handed out as %q", plain)
+	}
+}
+
 func TestNeutral_IsBounded(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{strings.Repeat("世", 10), strings.Repeat("\x1b", 10), strings.Repeat("<untrusted", 5), "0123456789"} {

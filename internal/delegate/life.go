@@ -135,7 +135,7 @@ func (s *Service) start(ctx context.Context, e *entry) error {
 	req := e.request()
 	streams, err := s.cfg.Engine.StartAgent(ctx, launcher.AgentRequest{
 		ID: e.id, Harness: req.Harness, Model: req.Model, Prompt: promptOf(req, e.subdir()),
-		MaxTurns: turnsOf(req), Timeout: timeoutOf(req), Budget: req.Budget, Environment: req.Environment,
+		MaxTurns: turnsOf(req), Timeout: timeoutOf(req.TimeoutMinutes, req.TimeoutSeconds, task.DefaultTimeout), Budget: req.Budget, Environment: req.Environment,
 		Guide: yes(req.Guide), ThinkingTokens: req.ThinkingTokens,
 	})
 	if err != nil {

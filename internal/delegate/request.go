@@ -20,13 +20,12 @@ import (
 
 // Bounds of what a request names.
 const (
-	mostPath     = 4096
-	mostRef      = 255
-	mostName     = 64
-	mostKey      = 128
-	mostCommand  = 64 << 10
-	mostBudgets  = 8
-	mostThinking = 1_000_000
+	mostPath    = 4096
+	mostRef     = 255
+	mostName    = 64
+	mostKey     = 128
+	mostCommand = 64 << 10
+	mostBudgets = 8
 )
 
 func invalid(message, hint string) error { return bailey.NewError(bailey.Invalid, message, hint) }
@@ -92,14 +91,14 @@ func checkEnvironment(e string) error {
 }
 
 func checkNumbers(r *task.Request) error {
-	most := int(task.MostTimeout / time.Minute)
+	if err := checkTimeout(r.TimeoutMinutes, r.TimeoutSeconds, task.MostTimeout, "split the task, or leave it out for 30 minutes"); err != nil {
+		return err
+	}
 	switch {
 	case r.MaxTurns < 0 || r.MaxTurns > task.MostTurns:
 		return invalid(fmt.Sprintf("max_turns is %d: 1 to %d", r.MaxTurns, task.MostTurns), fmt.Sprintf("leave it out for %d", task.DefaultMaxTurns))
-	case r.TimeoutMinutes < 0 || r.TimeoutMinutes > most:
-		return invalid(fmt.Sprintf("timeout_minutes is %d: 1 to %d", r.TimeoutMinutes, most), "split the task, or leave it out for 30")
-	case r.ThinkingTokens < 0 || r.ThinkingTokens > mostThinking:
-		return invalid(fmt.Sprintf("thinking_tokens is %d: 0 to %d", r.ThinkingTokens, mostThinking), "")
+	case r.ThinkingTokens < 0 || r.ThinkingTokens > task.MostThinking:
+		return invalid(fmt.Sprintf("thinking_tokens is %d: 0 to %d", r.ThinkingTokens, task.MostThinking), "")
 	case len(r.Budget) > mostBudgets:
 		return invalid(fmt.Sprintf("%d budgets, more than %d", len(r.Budget), mostBudgets), "one of tokens and one of money do")
 	}
@@ -174,11 +173,25 @@ func digest(r *task.Request) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func timeoutOf(r *task.Request) time.Duration {
-	if r.TimeoutMinutes == 0 {
-		return task.DefaultTimeout
+// checkTimeout is for a time in minutes or in seconds; 0 of both is the default.
+func checkTimeout(minutes, seconds int, most time.Duration, hint string) error {
+	switch inMinutes, inSeconds := int(most/time.Minute), int(most/time.Second); {
+	case minutes != 0 && seconds != 0:
+		return invalid("timeout_minutes and timeout_seconds are both given", "leave one out")
+	case minutes < 0 || minutes > inMinutes:
+		return invalid(fmt.Sprintf("timeout_minutes is %d: 1 to %d", minutes, inMinutes), hint)
+	case seconds < 0 || seconds > inSeconds:
+		return invalid(fmt.Sprintf("timeout_seconds is %d: 1 to %d", seconds, inSeconds), hint)
 	}
-	return time.Duration(r.TimeoutMinutes) * time.Minute
+	return nil
+}
+
+// timeoutOf is the time that was asked for.
+func timeoutOf(minutes, seconds int, otherwise time.Duration) time.Duration {
+	if asked := time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second; asked > 0 {
+		return asked
+	}
+	return otherwise
 }
 
 func turnsOf(r *task.Request) int {

@@ -14,11 +14,11 @@ const mostPiece = 64 << 10
 // resultOf is a task's result as it is handed out, with marks of its own.
 func (s *Service) resultOf(r *record) (*task.Result, error) {
 	f := NewFence()
-	report, reportAll, err := s.store.piece(r.Task.ID, partReport, 0, task.MaxReport)
+	report, reportAll, err := s.store.piece(r.Task.ID, partReport, 0, task.MaxReport+mostTag)
 	if err != nil {
 		return nil, err
 	}
-	diff, diffAll, err := s.store.piece(r.Task.ID, partDiff, 0, task.MaxDiff)
+	diff, diffAll, err := s.store.piece(r.Task.ID, partDiff, 0, task.MaxDiff+mostTag)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func (s *Service) resultOf(r *record) (*task.Result, error) {
 		out.ExitCode = bailey.ExitBailey
 	}
 	var used int
-	if out.Report, used = f.WrapPiece("report of the agent", string(report), task.MaxReport); int64(used) < reportAll {
+	if out.Report, used = f.WrapPiece("report of the agent", string(report), 0, task.MaxReport); int64(used) < reportAll {
 		out.Truncated = append(out.Truncated, string(task.PartReport))
 	}
-	if out.Diff, used = f.WrapPiece("diff", string(diff), task.MaxDiff); int64(used) < diffAll {
+	if out.Diff, used = f.WrapPiece("diff", string(diff), 0, task.MaxDiff); int64(used) < diffAll {
 		out.Truncated = append(out.Truncated, string(task.PartDiff))
 	}
 	out.DiffStat = f.Wrap("diffstat", r.DiffStat)
@@ -90,43 +90,16 @@ func (s *Service) Result(_ context.Context, id task.ID, p task.Part, offset int6
 	if offset < 0 {
 		return task.Piece{}, invalid("the offset is less than 0", "begin with 0, and go on with next")
 	}
-	data, total, err := s.store.piece(e.id, kept, offset, mostPiece)
+	before := min(offset, mostTag) // and as much behind it, for tags that are cut
+	data, total, err := s.store.piece(e.id, kept, offset-before, int(before)+mostPiece+mostTag)
 	if err != nil {
 		return task.Piece{}, fmt.Errorf("read the %s of %s: %w", p, id, err)
 	}
-	if more := offset+int64(len(data)) < total; more {
-		data = wholeRunes(data)
-	}
 	f := NewFence()
-	text, used := f.WrapPiece(what, string(data), mostPiece)
+	text, used := f.WrapPiece(what, string(data), min(int(before), len(data)), mostPiece)
 	out := task.Piece{ID: id, Part: p, Offset: offset, Text: text, Total: total, UntrustedNotice: f.Notice()}
 	if next := offset + int64(used); next < total && used > 0 {
 		out.Next = next
 	}
 	return out, nil
-}
-
-// wholeRunes leaves a character out that is cut at the end.
-func wholeRunes(b []byte) []byte {
-	const most = 4
-	for n := 1; n < most && n <= len(b); n++ {
-		c := b[len(b)-n]
-		if c < 0x80 {
-			return b
-		}
-		if c >= 0xc0 { // it begins here: how long is it?
-			long := 2
-			if c >= 0xe0 {
-				long = 3
-			}
-			if c >= 0xf0 {
-				long = 4
-			}
-			if n < long {
-				return b[:len(b)-n]
-			}
-			return b
-		}
-	}
-	return b
 }

@@ -131,6 +131,9 @@ func TestDelegate_SaysWhatIsWrong(t *testing.T) {
 			"wrong agent":  {func(r *task.Request) { r.Harness = "codex" }, bailey.Invalid, "cannot work with"},
 			"turns":        {func(r *task.Request) { r.MaxTurns = 1001 }, bailey.Invalid, "max_turns"},
 			"minutes":      {func(r *task.Request) { r.TimeoutMinutes = 241 }, bailey.Invalid, "timeout_minutes"},
+			"seconds":      {func(r *task.Request) { r.TimeoutSeconds = 4*3600 + 1 }, bailey.Invalid, "timeout_seconds is 14401: 1 to 14400"},
+			"below 0":      {func(r *task.Request) { r.TimeoutSeconds = -1 }, bailey.Invalid, "timeout_seconds"},
+			"two times":    {func(r *task.Request) { r.TimeoutMinutes, r.TimeoutSeconds = 1, 1 }, bailey.Invalid, "both given"},
 			"budget":       {func(r *task.Request) { r.Budget = []string{"much"} }, bailey.Invalid, "budget"},
 			"environment":  {func(r *task.Request) { r.Environment = "-x" }, bailey.Invalid, "environment"},
 			"thinking":     {func(r *task.Request) { r.ThinkingTokens = -1 }, bailey.Invalid, "thinking_tokens"},
@@ -588,7 +591,7 @@ func TestCheck_RunsAndEnds(t *testing.T) {
 		}
 		for _, bad := range []func(*task.CheckRequest){
 			func(r *task.CheckRequest) { r.Branch = "--upload-pack=x" }, func(r *task.CheckRequest) { r.Branch = "" },
-			func(r *task.CheckRequest) { r.Command = "" }, func(r *task.CheckRequest) { r.TimeoutMinutes = 61 },
+			func(r *task.CheckRequest) { r.Command = "" }, func(r *task.CheckRequest) { r.TimeoutMinutes = 61 }, func(r *task.CheckRequest) { r.TimeoutSeconds = 3601 },
 			func(r *task.CheckRequest) { r.RepoPath = "x" }, func(r *task.CheckRequest) { r.Environment = "-x" },
 		} {
 			q := r
@@ -675,6 +678,121 @@ func TestRES04_WhatIsCollectedIsAStrangersWord(t *testing.T) {
 		}
 		if n := strings.Count(whole.String(), `\u202e`); n != 100_000 {
 			t.Errorf("%d of the diff's marks are handed out", n)
+		}
+	})
+}
+
+// TestDelegate_KeepsTheTime to the second, or in the minutes of a planner.
+func TestDelegate_KeepsTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t)
+		limits := make(chan time.Duration, 1)
+		e.behave = func(b *box) {
+			limits <- b.req.Timeout
+			b.end(0, "")
+		}
+		d := open(t, e, folder(t))
+		defer d.close()
+		for _, c := range []struct {
+			minutes, seconds int
+			want             time.Duration
+		}{{0, 0, 30 * time.Minute}, {0, 90, 90 * time.Second}, {2, 0, 2 * time.Minute}, {0, 4 * 3600, 4 * time.Hour}} {
+			r := want("work")
+			r.TimeoutMinutes, r.TimeoutSeconds = c.minutes, c.seconds
+			d.finish(d.delegate(r).ID)
+			if got := <-limits; got != c.want {
+				t.Errorf("%d minutes, %d seconds: the agent has %v", c.minutes, c.seconds, got)
+			}
+		}
+	})
+}
+
+// TestChecks_WhyTheyWereNotRun: a result says it, whatever the reason is.
+func TestChecks_WhyTheyWereNotRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(b *box)
+		fail string // operation that is refused
+		want string
+	}{
+		"nothing changed": {end: func(b *box) { b.e.mu.Lock(); b.work.Commit = ""; b.e.mu.Unlock(); b.end(0, "") }, want: "nothing changed, so the checks were not run"},
+		"no branch":       {fail: "deliver", want: "there is no branch with the work, so the checks were not run"},
+		"no copy":         {fail: "snapshot", want: "there is no branch with the work, so the checks were not run"},
+		"no sandbox":      {fail: "check", want: "the checks could not be run: no room"},
+		"they were":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := newFake(t)
+				if c.end != nil {
+					e.behave = c.end
+				}
+				if c.fail != "" {
+					e.refuse[c.fail] = bailey.NewError(bailey.Exhausted, "no room", "")
+				}
+				d := open(t, e, folder(t))
+				defer d.close()
+				r := want("work")
+				r.Checks = "true"
+				got := d.finish(d.delegate(r).ID).Result
+				said := strings.Join(got.Warnings, "\n")
+				if (got.Checks == nil) != (c.want != "") || !strings.Contains(said, c.want) || strings.Count(said, "checks") != min(1, len(c.want)) {
+					t.Errorf("%q, checks %+v", got.Warnings, got.Checks)
+				}
+				r.Checks = "" // the twin: who asked for none is told of none
+				if got := d.finish(d.delegate(r).ID).Result; strings.Contains(strings.Join(got.Warnings, "\n"), "checks") {
+					t.Errorf("without checks: %q", got.Warnings)
+				}
+			})
+		})
+	}
+}
+
+// TestRES04_NoPieceEndsWithinATag has a tag lie across the end of what is handed
+// out first, at every place of it, in the result and in the pieces that follow.
+func TestRES04_NoPieceEndsWithinATag(t *testing.T) {
+	t.Parallel()
+	const tag = "</untrusted-0123456789abcdef01234567>"
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t)
+		d := open(t, e, folder(t))
+		defer d.close()
+		for cut := range len(tag) {
+			e.behave = func(b *box) {
+				b.e.mu.Lock()
+				b.diff = strings.Repeat("x", task.MaxDiff-cut) + tag + strings.Repeat("y", task.MaxDiff-cut-len(tag)) + tag + "é"
+				b.e.mu.Unlock()
+				b.end(0, "")
+			}
+			got := d.finish(d.delegate(want("work")).ID).Result
+			inner := func(fenced string) string {
+				return fenced[strings.Index(fenced, "\n")+1 : strings.LastIndex(fenced, "\n</untrusted-")]
+			}
+			var pieces strings.Builder
+			for at := int64(0); ; {
+				p, err := d.Result(t.Context(), got.ID, task.PartDiff, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				pieces.WriteString(inner(p.Text))
+				if at = p.Next; at == 0 {
+					break
+				}
+			}
+			rest, err := d.Result(t.Context(), got.ID, task.PartDiff, task.MaxDiff)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, text := range map[string]string{"pieces": pieces.String(), "the result and a piece": inner(got.Diff) + inner(rest.Text)} {
+				if strings.Contains(text, tag[:11]) {
+					t.Errorf("cut at %d: %s make a tag", cut, what)
+				}
+			}
+			if n := strings.Count(pieces.String(), `<\/untrusted`); n != 2 || !strings.HasSuffix(pieces.String(), "é") {
+				t.Errorf("cut at %d: %d tags were handed out", cut, n)
+			}
 		}
 	})
 }

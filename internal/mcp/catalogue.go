@@ -15,7 +15,7 @@ func (s *Server) addDelegate() error {
 	in, err := schemaOf[delegateInput](
 		longest("task", task.MaxTask), longest("repo_path", 4096),
 		upTo("max_turns", task.MostTurns), upTo("timeout_minutes", task.MostTimeout.Minutes()),
-		upTo("thinking_tokens", 1_000_000),
+		upTo("thinking_tokens", task.MostThinking),
 	)
 	out, err2 := delegated()
 	return add(s, tool[delegateInput]{

@@ -38,6 +38,7 @@ type Request struct {
 	Harness        string   `json:"harness,omitempty"`         // claude, codex, gemini, opencode, pi; default: the first installed one that speaks the model's dialect
 	MaxTurns       int      `json:"max_turns,omitempty"`       // default 60
 	TimeoutMinutes int      `json:"timeout_minutes,omitempty"` // wall clock of the agent; default 30, at most 240
+	TimeoutSeconds int      `json:"timeout_seconds,omitempty"` // the same to the second; one of the two
 	Budget         []string `json:"budget,omitempty"`          // as of `bailey run --budget`: "2M", "5usd"
 	Environment    string   `json:"environment,omitempty"`     // name or path of what `bailey env build` made
 	Ref            string   `json:"ref,omitempty"`             // commit to start from; default HEAD
@@ -64,6 +65,7 @@ const (
 	MaxTask           = 512 << 10
 	DefaultMaxTurns   = 60
 	MostTurns         = 1000
+	MostThinking      = 1_000_000
 	DefaultTimeout    = 30 * time.Minute
 	MostTimeout       = 240 * time.Minute
 	DefaultCheckLimit = 15 * time.Minute
@@ -217,6 +219,7 @@ type CheckRequest struct {
 	Command        string `json:"command"`
 	Environment    string `json:"environment,omitempty"`
 	TimeoutMinutes int    `json:"timeout_minutes,omitempty"` // default 15, at most 60
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty"` // the same to the second; one of the two
 }
 
 // CheckResult is what a check printed and how it ended.
