@@ -16,7 +16,7 @@ import (
 )
 
 type usageCommand struct {
-	By    string      `enum:"model,task,day" default:"model" placeholder:"WHAT" help:"Add up by model, task (a run), or day (UTC)."`
+	By    string      `enum:"model,task,day" default:"model" placeholder:"WHAT" help:"Add up by model, task (or run), or day (UTC)."`
 	Since config.Span `placeholder:"TIME" help:"Only calls that began so long ago until now, such as 24h or 7d. Default: all that is kept."`
 	JSON  bool        `name:"json" help:"Print JSON."`
 }
@@ -25,7 +25,7 @@ type usageCommand struct {
 func (usageCommand) Help() string {
 	return `Adds up the calls of models that went through bailey. INPUT is the tokens that were neither read from the provider's cache nor written to it; OUTPUT holds those of thinking. COST is of the calls whose model had a price. OPEN is what is reserved by calls that are under way; where a process died with one it stays there, and counts as spent on its day.
 
-With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some. By task, in the order in which they began, there are started and models too, and the key is the id of the run's sandbox; the text has the end of it alone, which the run's name ends in.
+With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some. By task, in the order in which they began, there are started and models too, and the key is the task's id, as bailey task ls has it. Of a run that is no task it is the id of its sandbox; the text has the end of that alone, which the run's name ends in.
 
 Examples:
   bailey usage --since 7d --by day
@@ -123,8 +123,8 @@ func damaged(lines int) string {
 	return strconv.Itoa(lines) + " lines are"
 }
 
-// runOf is a task as a person knows it: a run's name ends in the last eight
-// digits of its sandbox's id.
+// runOf is a task as a person knows it: by its id, or, of a run, by the last
+// eight digits of its sandbox's id, in which its name ends.
 func runOf(task string) string {
 	const shown = 8
 	if id, run := strings.CutPrefix(task, "sbx_"); run && len(id) > shown {

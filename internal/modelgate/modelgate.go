@@ -42,6 +42,7 @@ const (
 // Settings is what the role has to know. The zero value is not valid.
 type Settings struct {
 	Sandbox  bailey.SandboxID `json:"sandbox"`
+	Task     string           `json:"task,omitempty"` // id of the task whose agent asks; empty: it is a run of its own
 	Pin      gateway.Pin      `json:"pin"`
 	Provider models.Provider  `json:"provider"`
 	Price    *pricing.Price   `json:"price,omitempty"` // nil: there is none

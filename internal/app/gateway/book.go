@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ func newBook(ctx context.Context, s modelgate.Settings, days *os.File, j *journa
 		return nil, err
 	}
 	l, err := budget.Open(ctx, budget.Config{
-		Task: string(s.Sandbox), Page: first, Now: j.now,
+		Task: cmp.Or(s.Task, string(s.Sandbox)), Run: string(s.Sandbox), Page: first, Now: j.now,
 		Next: func(_ context.Context, after budget.Day) (budget.Page, error) { return nextDay(days, after) },
 		Log:  func(err error) { j.say(bailey.EventWarning, "the record of usage: "+err.Error()+"; it is tried again") },
 	})

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/airlock"
+	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
@@ -40,6 +42,9 @@ func (d *denials) add(e bailey.Event) {
 	if e.Type != bailey.EventNetDecision || e.Verdict == bailey.Allow.String() || e.Verdict == bailey.Ask.String() {
 		return // what was asked for has a decision of its own
 	}
+	if toProxy(e) && e.Reason == policy.ReasonSilent {
+		return // nothing was asked for: a program ended a connection that it had in store
+	}
 	target := targetOf(e)
 	if target == "" {
 		return
@@ -63,10 +68,19 @@ func (d *denials) add(e bailey.Event) {
 	d.order = append(d.order, key)
 }
 
+// toProxy reports an event of a connection to the proxy that programs inside
+// are told of, which had not said where it wants to go.
+func toProxy(e bailey.Event) bool {
+	return e.Host == "" && e.Address == airlock.Gateway().String() && (e.Port == gate.ProxyPort || e.Port == gate.SOCKSPort)
+}
+
 // targetOf is what a refusal was about, as a row shows it. What is no host name
 // is in quotes: a sandbox can say anything for a name, such as what reads like
 // a row about another host.
 func targetOf(e bailey.Event) string {
+	if toProxy(e) {
+		return "a connection to bailey's own proxy"
+	}
 	if e.Host == "" {
 		if _, err := netip.ParseAddr(e.Address); e.Address == "" || err == nil {
 			return e.Address

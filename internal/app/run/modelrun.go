@@ -48,7 +48,7 @@ func (u *running) startGateway(ctx context.Context) error {
 		return errors.Join(err, today.File.Close())
 	}
 	g, err := startGateway(modelgate.Settings{
-		Sandbox: u.plan.spec.ID, Pin: m.Pin(), Provider: m.Provider, Price: m.Price, Limits: m.limits,
+		Sandbox: u.plan.spec.ID, Task: u.req.Task.id(), Pin: m.Pin(), Provider: m.Provider, Price: m.Price, Limits: m.limits,
 		Token: m.hash(), Record: m.record != "",
 	}, u.host.UID, record, u.modelEvent)
 	if err != nil {

@@ -76,6 +76,31 @@ func TestNetFooter_SaysInWordsWhatNoRuleMends(t *testing.T) {
 	}
 }
 
+// TestNetFooter_NamesNoHostThatWasNone: programs that know of bailey's proxy
+// hold connections to it in store, and end them without a word.
+func TestNetFooter_NamesNoHostThatWasNone(t *testing.T) {
+	t.Parallel()
+	for _, port := range []uint16{3128, 1080} {
+		e := bailey.Event{Type: bailey.EventNetDecision, Protocol: "tcp", Address: "192.0.0.1", Port: port, Verdict: "deny", Reason: policy.ReasonSilent}
+		if got := footer(e); got != "" {
+			t.Errorf("a connection that said nothing: %q", got)
+		}
+		e.Reason = policy.ReasonBadTLS // the twin: something was said
+		if got := footer(e); got != "bailey: the network refused:\nbailey:   a connection to bailey's own proxy (bad-tls: no rule mends it)\n" {
+			t.Errorf("a refusal of the proxy's: %q", got)
+		}
+	}
+	for _, e := range []bailey.Event{
+		{Address: "11.0.0.66", Port: 3128, Reason: policy.ReasonSilent},
+		{Address: "192.0.0.1", Port: 22, Reason: policy.ReasonSilent},
+	} {
+		e.Type, e.Verdict = bailey.EventNetDecision, "deny"
+		if got := footer(e); !strings.Contains(got, "  "+e.Address+" (silent") {
+			t.Errorf("twin: %s is not shown: %q", e.Address, got)
+		}
+	}
+}
+
 // Each row says what would allow it, and one line for a file says all of them.
 func TestNetFooter_SaysFlagAndLine(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,7 @@ import (
 // is read, and the workspace is a copy of which the host reads nothing before
 // the end.
 type Task struct {
+	ID        string          // of the task or check
 	Dir       string          // the scratch clone: absolute, no link in it
 	Subdir    string          // slash-separated, below it: where the command starts
 	Agent     string          // the agent that works, of harness.Executors; empty for a check
@@ -86,6 +87,14 @@ func (u *running) stopWith(asked <-chan struct{}) {
 func (u *running) guarded() bool { return !u.req.ReadOnly && u.req.Task == nil }
 
 func (t *Task) bounded() bool { return t != nil && t.Bounded }
+
+// id is empty for what is no task.
+func (t *Task) id() string {
+	if t == nil {
+		return ""
+	}
+	return t.ID
+}
 
 // streams are what the command's output goes to. The events of a task go
 // elsewhere.
