@@ -382,7 +382,8 @@ func TestRES07_WorkIsKeptWhateverTheEnd(t *testing.T) {
 	})
 }
 
-// TestRES07_TheDeadlineKeepsWork lasts a minute: no deadline is shorter.
+// TestRES07_TheDeadlineKeepsWork lasts a minute, in which any machine comes to
+// the agent's first command.
 func TestRES07_TheDeadlineKeepsWork(t *testing.T) {
 	t.Attr("claim", "RES-07")
 	t.Parallel()
@@ -396,6 +397,43 @@ func TestRES07_TheDeadlineKeepsWork(t *testing.T) {
 			t.Errorf("%d: %s", r.Code, r.Stdout)
 		}
 	})
+}
+
+// TestTasks_SayWhatBecameOfThem: a task's id is said first and stands for it in
+// the record of usage too, its time is kept to the second, new files are
+// counted, what is merged is said to be, and so are checks that had nothing to
+// run on.
+func TestTasks_SayWhatBecameOfThem(t *testing.T) {
+	t.Parallel()
+	d := newTaskDesk(t, yard.Unprivileged(t), "anthropic", "", provider.Say("one"))
+	const ask = `curl -s -H "Authorization: Bearer $ANTHROPIC_AUTH_TOKEN" -H 'Content-Type: application/json' -d '{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}' "$ANTHROPIC_BASE_URL/v1/messages"; `
+	r := d.y.Run(t, "task", "run", "--no-preamble", "--no-guide", "--checks", "true", ask+"echo a >made.txt; echo b >also.txt; echo c >>hello.txt").OK(t)
+	id := strings.Fields(lineOf(r.Stdout, "task:"))[0]
+	if first, _, _ := strings.Cut(r.Stderr, "\n"); first != "task "+id+"; bailey task logs -f "+id+" shows it elsewhere, too" {
+		t.Errorf("first was said %q", first)
+	}
+	if rows := usage(t, d.y, "--by", "task"); len(rows) != 1 || rows[0].Key != id || rows[0].Requests != 1 {
+		t.Errorf("by task: %+v", rows)
+	}
+	if got := d.y.Run(t, "task", "compare", id).OK(t).Stdout; !strings.Contains(got, "passed  3 files changed, 3 insertions(+), 2 new ") {
+		t.Errorf("compared: %s", got)
+	}
+	row := func() string { return lineOf(d.y.Run(t, "task", "ls").OK(t).Stdout, id) }
+	if got := row(); !strings.HasPrefix(got, "success  small") {
+		t.Errorf("before the merge: %q", got)
+	}
+	d.git("merge", "-q", "--no-ff", "--no-edit", "agent/"+id) // by hand, as a planner does
+	if got := row(); !strings.HasPrefix(got, "success, merged  small") {
+		t.Errorf("after it: %q", got)
+	}
+	r = d.y.Run(t, "task", "run", "--no-preamble", "--no-guide", "--checks", "false", "true").OK(t)
+	if !strings.Contains(r.Stdout, "warning: nothing changed, so the checks were not run\n") {
+		t.Errorf("nothing changed: %s", r.Stdout)
+	}
+	// It ends by itself before a minute is over.
+	if s, _ := d.run("sleep 40", "--timeout", "5s"); s.Status != "timeout" {
+		t.Errorf("with 5 seconds it ends as %s", s.Status)
+	}
 }
 
 // kill kills a role of the running service.

@@ -58,7 +58,7 @@ func (s *standIn) Delegate(_ context.Context, r task.Request) (task.Task, error)
 	}
 	t.Result = &task.Result{
 		ID: id, Status: task.Success, Turns: 3, RunSeconds: 63, WaitSeconds: 2, Report: "<untrusted-1>\nsays " + hostile + "\n</untrusted-1>\n",
-		DiffStat: "<untrusted-1>\n a.txt | 1 +\n 1 file changed" + hostile + "\n</untrusted-1>\n", Warnings: []string{"odd " + hostile},
+		DiffStat: "<untrusted-1>\n a.txt | 1 +\n 1 file changed" + hostile + "\n create mode 100644 b.txt\n create mode 100644 5 files changed\n mode change 100644 => 100755 a.txt\n</untrusted-1>\n", Warnings: []string{"odd " + hostile},
 	}
 	switch word {
 	case "fail":
@@ -70,8 +70,17 @@ func (s *standIn) Delegate(_ context.Context, r task.Request) (task.Task, error)
 	case "live":
 		t.State, t.Status, t.Result, t.Ended = task.Running, "", nil, time.Time{}
 	}
-	if commit, err := s.work(r.RepoPath, id); err == nil && t.Result != nil {
-		t.Branch, t.Result.Branch, t.Result.Commit = id.Branch(), id.Branch(), commit
+	if word == "idle" {
+		t.Result.DiffStat, t.Result.Warnings = "<untrusted-1>\n</untrusted-1>\n", []string{"nothing changed, so the checks were not run"}
+		s.tasks[id], s.order = t, append(s.order, id)
+		return *t, nil
+	}
+	base := "main"
+	if r.IncludeDirty {
+		base, _ = commitOn(r.RepoPath, "main", "carried")
+	}
+	if commit, err := s.work(r.RepoPath, base, id); err == nil && t.Result != nil {
+		t.Branch, t.Result.Branch, t.Result.Commit, t.Result.Base = id.Branch(), id.Branch(), commit, base
 	}
 	if r.Checks != "" && t.Result != nil {
 		t.Result.Checks = check(id, r.Checks)
@@ -81,10 +90,8 @@ func (s *standIn) Delegate(_ context.Context, r task.Request) (task.Task, error)
 }
 
 // work makes a commit of its own of the tree of "work".
-func (s *standIn) work(repo string, id task.ID) (string, error) {
-	cmd := exec.Command("git", "commit-tree", "refs/tags/work^{tree}", "-p", "main", "-m", string(id))
-	cmd.Dir = repo
-	b, err := cmd.Output()
+func (s *standIn) work(repo, base string, id task.ID) (string, error) {
+	commit, err := commitOn(repo, base, string(id))
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +99,14 @@ func (s *standIn) work(repo string, id task.ID) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(string(b)), os.WriteFile(filepath.Join(dir, string(id)), b, 0o644)
+	return commit, os.WriteFile(filepath.Join(dir, string(id)), []byte(commit+"\n"), 0o644)
+}
+
+func commitOn(repo, base, message string) (string, error) {
+	cmd := exec.Command("git", "commit-tree", "refs/tags/work^{tree}", "-p", base, "-m", message)
+	cmd.Dir = repo
+	b, err := cmd.Output()
+	return strings.TrimSpace(string(b)), err
 }
 
 func check(id task.ID, command string) *task.CheckResult {

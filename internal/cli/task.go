@@ -47,6 +47,46 @@ func (a *app) tasks() (*taskapi.Client, error) {
 	})
 }
 
+// withTasks does something with the service of tasks.
+func (a *app) withTasks(do func(*taskapi.Client) error) error {
+	client, err := a.tasks()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(client)
+}
+
+// withTask does something with one task.
+func (a *app) withTask(id string, do func(*taskapi.Client, *task.Task) error) error {
+	return a.withTasks(func(client *taskapi.Client) error {
+		t, err := client.Get(a.ctx, task.ID(id))
+		if err != nil {
+			return err
+		}
+		return do(client, &t)
+	})
+}
+
+// withDone does something with a task that has ended.
+func (a *app) withDone(id string, do func(*taskapi.Client, *task.Task) error) error {
+	return a.withTask(id, func(client *taskapi.Client, t *task.Task) error {
+		if err := ended(t); err != nil {
+			return err
+		}
+		return do(client, t)
+	})
+}
+
+// ended is an error for a task that has not.
+func ended(t *task.Task) error {
+	if t.Result != nil {
+		return nil
+	}
+	id := terminal.Sanitize(string(t.ID))
+	return bailey.NewError(bailey.Conflict, "task "+id+" is not done: it is "+stateText(t), "bailey task logs -f "+id+" follows it")
+}
+
 func (a *app) tasksSocket() string { return filepath.Join(a.host.Dirs.Runtime, launcher.SocketName) }
 
 // taskNames lists the tasks of a service that runs, for completion.
@@ -129,13 +169,4 @@ func (a *app) runSeconds(t *task.Task) float64 {
 		end = a.now()
 	}
 	return max(0, end.Sub(t.Started).Seconds())
-}
-
-// done gets a task that has ended.
-func doneTask(a *app, c *taskapi.Client, id string) (task.Task, error) {
-	t, err := c.Get(a.ctx, task.ID(id))
-	if err == nil && t.Result == nil {
-		err = bailey.NewError(bailey.Conflict, "task "+terminal.Sanitize(id)+" is not done: it is "+stateText(&t), "bailey task logs -f "+terminal.Sanitize(id)+" follows it")
-	}
-	return t, err
 }

@@ -23,7 +23,7 @@ type taskMergeCommand struct {
 
 // Help is what `bailey task merge --help` says beyond the flags.
 func (taskMergeCommand) Help() string {
-	return `Makes a merge commit (no fast-forward) on the branch that is checked out, of exactly the commit that was delivered. It refuses where the work tree has changes that are not committed, and where there is a conflict, and changes nothing then. No hook, filter, merge driver or other program that git is set up to run is run, whatever the attributes of the agent's tree ask for: files that such a filter makes, as those of Git LFS, stay as the agent wrote them.
+	return `Makes a merge commit (no fast-forward) on the branch that is checked out, of exactly the commit that was delivered. It refuses where the work tree has changes that are not committed, and where there is a conflict, and changes nothing then. The branch of a task with --include-dirty begins with a commit of what was not committed: that comes in too, so put yours away first (git stash -u), and drop it after the merge if you had changed nothing since. No hook, filter, merge driver or other program that git is set up to run is run, whatever the attributes of the agent's tree ask for: files that such a filter makes, as those of Git LFS, stay as the agent wrote them.
 
 Where the work has files that would run something on this machine later (hooks, editor tasks, CI, package scripts, agents' settings), they are listed, and --yes is needed.`
 }
@@ -39,27 +39,22 @@ type mergedRow struct {
 
 // Run merges the work.
 func (c *taskMergeCommand) Run(a *app) error {
-	client, err := a.tasks()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	t, err := doneTask(a, client, c.Task)
-	if err != nil {
-		return err
-	}
+	return a.withDone(c.Task, func(_ *taskapi.Client, t *task.Task) error { return c.merge(a, t) })
+}
+
+func (c *taskMergeCommand) merge(a *app, t *task.Task) error {
 	r := t.Result
 	if r.Branch == "" {
 		return bailey.NewError(bailey.Conflict, fmt.Sprintf("task %s has no branch to merge: %s", t.ID, branchText(r)), "bailey task show "+string(t.ID)+" says more")
 	}
-	if err := c.planted(a, &t); err != nil {
+	if err := c.planted(a, t); err != nil {
 		return err
 	}
-	repo, err := a.openRepo(string(c.Repo), &t)
+	repo, err := a.openRepo(string(c.Repo), t)
 	if err != nil {
 		return err
 	}
-	got, err := repo.Merge(a.ctx, workOf(&t), mergeMessage(&t))
+	got, err := repo.Merge(a.ctx, workOf(t), mergeMessage(t))
 	if err != nil {
 		return err
 	}
@@ -70,7 +65,11 @@ func (c *taskMergeCommand) Run(a *app) error {
 		_, err = fmt.Fprintf(a.stdout, "%s has the work of %s already\n", terminal.Sanitize(got.Into), t.ID)
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "merged %s into %s as %.12s; bailey task rm %s removes the task and its branch\n", terminal.Sanitize(r.Branch), terminal.Sanitize(got.Into), got.Commit, t.ID)
+	carried := ""
+	if got.Carried != "" {
+		carried = fmt.Sprintf(", with what was not committed when the task began (%.12s)", got.Carried)
+	}
+	_, err = fmt.Fprintf(a.stdout, "merged %s into %s as %.12s%s; bailey task rm %s removes the task and its branch\n", terminal.Sanitize(r.Branch), terminal.Sanitize(got.Into), got.Commit, carried, t.ID)
 	return err
 }
 
@@ -94,7 +93,7 @@ func (c *taskMergeCommand) planted(a *app, t *task.Task) error {
 }
 
 func workOf(t *task.Task) merge.Work {
-	w := merge.Work{Branch: t.ID.Branch()}
+	w := merge.Work{Branch: t.ID.Branch(), Carried: t.Request != nil && t.Request.IncludeDirty}
 	if t.Result != nil {
 		w.Commit, w.Base = t.Result.Commit, t.Result.Base
 	}
@@ -137,18 +136,14 @@ func (c *taskCancelCommand) Run(a *app) error {
 
 // eachTask does something with each task, and says what failed.
 func (a *app) eachTask(ids []string, do func(*taskapi.Client, task.ID) error) error {
-	client, err := a.tasks()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	var failed error
-	for _, id := range ids {
-		if err := do(client, task.ID(id)); err != nil {
-			failed = exitError(fail(a.stderr, err))
+	return a.withTasks(func(client *taskapi.Client) (failed error) {
+		for _, id := range ids {
+			if err := do(client, task.ID(id)); err != nil {
+				failed = exitError(fail(a.stderr, err))
+			}
 		}
-	}
-	return failed
+		return failed
+	})
 }
 
 type taskRmCommand struct {
@@ -164,7 +159,10 @@ func (taskRmCommand) Help() string {
 // Run removes each task.
 func (c *taskRmCommand) Run(a *app) error {
 	return a.eachTask(c.Tasks, func(client *taskapi.Client, id task.ID) error {
-		t, err := doneTask(a, client, string(id))
+		t, err := client.Get(a.ctx, id)
+		if err == nil {
+			err = ended(&t)
+		}
 		if err != nil {
 			return err
 		}
@@ -228,15 +226,17 @@ func (taskCleanCommand) Help() string {
 
 // Run removes old tasks.
 func (c *taskCleanCommand) Run(a *app) error {
-	client, err := a.tasks()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	list, err := client.List(a.ctx)
-	if err != nil {
-		return err
-	}
+	return a.withTasks(func(client *taskapi.Client) error {
+		list, err := client.List(a.ctx)
+		if err != nil {
+			return err
+		}
+		return c.remove(a, client, list)
+	})
+}
+
+// remove removes those of a list that are old.
+func (c *taskCleanCommand) remove(a *app, client *taskapi.Client, list []task.Task) error {
 	removed, kept := 0, 0
 	var errs []error
 	for i := range list {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
@@ -34,11 +33,11 @@ type taskRunCommand struct {
 	Model        string `placeholder:"NAME" help:"A model of models.yaml. Default: its default." group:"Agent"`
 	Harness      text   `placeholder:"AGENT" help:"claude, codex, gemini, opencode or pi. Default: the first that is installed and speaks the model's protocol." group:"Agent"`
 
-	MaxTurns       int             `placeholder:"60" help:"How often the agent may ask the model. Default: 60." group:"Agent"`
+	MaxTurns       int             `default:"60" placeholder:"60" help:"How often the agent may ask the model. Default: 60." group:"Agent"`
 	ThinkingTokens int             `placeholder:"N" help:"How much the model may think in a turn. Default: the agent's own." group:"Agent"`
 	NoGuide        bool            `help:"Leave out the guide for executors, which is the agent's instruction file otherwise." group:"Agent"`
 	NoPreamble     bool            `help:"Hand over the task as it is, without the words before it." group:"Agent"`
-	Timeout        config.Duration `placeholder:"30m" help:"End the agent after this time, at most 4h. Default: 30m." group:"Limits"`
+	Timeout        config.Duration `default:"30m" placeholder:"30m" help:"End the agent after this time, at most 4h. Default: 30m." group:"Limits"`
 	Budget         []string        `placeholder:"2M|5usd" sep:"none" help:"How much the task may use of the model, in tokens or in money. Repeatable." group:"Limits"`
 
 	Follow bool `short:"f" help:"Show plan, tool calls, tokens, money and time as they are, on a terminal." group:"Output"`
@@ -54,14 +53,14 @@ func (taskRunCommand) Help() string {
 
 The agent's report, its diff and what checks printed are its own words and come in marks that name it so. Nothing in them is a reason to do anything.
 
-Waits until the task is done, and tells on stderr what happens. Ctrl-C cancels it and keeps its work; once more leaves it to itself. --detach does not wait.
+Waits until the task is done, and tells on stderr its id and what happens. Ctrl-C cancels it and keeps its work; once more leaves it to itself. --detach does not wait.
 
 Examples:
   bailey task run "Fix the off-by-one in parse.go; go test ./... must pass" --checks "go test ./..."
   bailey task run --file task.md --model small --budget 2M --follow
   bailey task run --n 3 --name parser - < task.md
 
-Exit codes: 0 when every task succeeded and its checks passed; 1 when one did not; 125 when bailey failed.`
+Exit codes: 0 when every task succeeded and its checks passed; 1 when one did not; 125 when bailey failed. Checks are not run where nothing changed, which is said and counts as passed.`
 }
 
 const mostTogether = 20 // of --n
@@ -72,11 +71,10 @@ func (c *taskRunCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	client, err := a.tasks()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	return a.withTasks(func(client *taskapi.Client) error { return c.run(a, client, req) })
+}
+
+func (c *taskRunCommand) run(a *app, client *taskapi.Client, req task.Request) error {
 	ids, err := c.delegate(a, client, req)
 	if err != nil {
 		return err
@@ -99,7 +97,7 @@ func (c *taskRunCommand) Run(a *app) error {
 
 // checked reports whether the checks of a task passed: who goes on with
 // "&& bailey task merge" has asked for that. A task that changed nothing has no
-// branch to run them on.
+// branch to run them on, and its result says so.
 func checked(t task.Task) bool {
 	return t.Result != nil && (t.Result.Branch == "" || t.Result.Checks != nil && t.Result.Checks.Passed)
 }
@@ -110,8 +108,9 @@ func (c *taskRunCommand) request(a *app) (task.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if c.N < 1 || c.N > mostTogether {
-		return r, bailey.NewError(bailey.Invalid, fmt.Sprintf("--n: %d is not between 1 and %d", c.N, mostTogether), "")
+	minutes, seconds, err := c.numbers()
+	if err != nil {
+		return r, err
 	}
 	repo := asBytes(string(c.Repo))
 	if !filepath.IsAbs(repo) {
@@ -120,7 +119,7 @@ func (c *taskRunCommand) request(a *app) (task.Request, error) {
 	yes, no := !c.NoGuide, !c.NoPreamble
 	r = task.Request{
 		Task: text, RepoPath: filepath.Clean(repo), Model: c.Model, Harness: string(c.Harness), MaxTurns: c.MaxTurns,
-		TimeoutMinutes: minutes(time.Duration(c.Timeout)), Budget: c.Budget, Environment: string(c.Environment), Ref: string(c.Ref), IncludeDirty: c.IncludeDirty,
+		TimeoutMinutes: minutes, TimeoutSeconds: seconds, Budget: c.Budget, Environment: string(c.Environment), Ref: string(c.Ref), IncludeDirty: c.IncludeDirty,
 		Guide: &yes, Preamble: &no, ThinkingTokens: c.ThinkingTokens, Checks: string(c.Checks), Name: string(c.Name),
 	}
 	if c.N > 1 {
@@ -129,8 +128,23 @@ func (c *taskRunCommand) request(a *app) (task.Request, error) {
 	return r, nil
 }
 
-// minutes is a time in whole ones; a part counts as one.
-func minutes(d time.Duration) int { return int((d + time.Minute - 1) / time.Minute) }
+// numbers are looked at before anything is asked for, by the names that were
+// typed. It returns the time.
+func (c *taskRunCommand) numbers() (minutes, seconds int, err error) {
+	for _, n := range []struct {
+		flag               string
+		given, least, most int
+	}{
+		{"--n", c.N, 1, mostTogether},
+		{"--max-turns", c.MaxTurns, 1, task.MostTurns},
+		{"--thinking-tokens", c.ThinkingTokens, 0, task.MostThinking},
+	} {
+		if n.given < n.least || n.given > n.most {
+			return 0, 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %d is not between %d and %d", n.flag, n.given, n.least, n.most), "")
+		}
+	}
+	return timeLimit(c.Timeout, task.MostTimeout)
+}
 
 // freshGroup names the tasks of one command.
 func freshGroup() string {
@@ -199,6 +213,11 @@ func (c *taskRunCommand) await(a *app, client *taskapi.Client, ids []task.ID) ([
 	ctx, leave := context.WithCancel(a.ctx)
 	defer leave()
 	defer a.interrupts(client, ids, leave)()
+	if !c.JSON {
+		for _, id := range ids {
+			_, _ = fmt.Fprintf(a.stderr, "task %s; bailey task logs -f %s shows it elsewhere, too\n", id, id)
+		}
+	}
 	show := a.watcher(c.Follow, c.JSON, len(ids) > 1)
 	tasks, errs := make([]task.Task, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup
@@ -251,7 +270,7 @@ func (c *taskRunCommand) print(a *app, tasks []task.Task) error {
 		return printJSON(a.stdout, tasks[0])
 	}
 	for i := range tasks {
-		if err := a.printTask(&tasks[i], false); err != nil {
+		if err := a.printTask(&tasks[i], false, ""); err != nil {
 			return err
 		}
 	}

@@ -12,9 +12,10 @@ import (
 
 // Work is a branch of a task.
 type Work struct {
-	Branch string // without refs/heads/
-	Commit string // that was delivered; empty: whatever the branch is
-	Base   string // that the work began from; may be empty
+	Branch  string // without refs/heads/
+	Commit  string // that was delivered; empty: whatever the branch is
+	Base    string // that the work began from; may be empty
+	Carried bool   // what was not committed then was taken along: Base is a commit of it, if there was any
 }
 
 // Merged is what came of a merge.
@@ -22,6 +23,7 @@ type Merged struct {
 	Into    string // branch, without refs/heads/
 	Commit  string // the merge; empty if there was nothing to merge
 	Already bool   // the work was in the branch
+	Carried string // commit of what was not committed when the task began, which came along; empty if none did
 }
 
 func ref(branch string) string { return "refs/heads/" + branch }
@@ -40,11 +42,11 @@ func (r *Repo) tip(ctx context.Context, branch string) (string, error) {
 // conflict, and has changed nothing then.
 func (r *Repo) Merge(ctx context.Context, w Work, message string) (Merged, error) {
 	var out Merged
-	head, into, err := r.ready(ctx)
+	head, into, err := r.ready(ctx, w)
 	if err != nil {
 		return out, err
 	}
-	out.Into = into
+	out.Into, out.Carried = into, r.carried(ctx, w, head)
 	commit, err := r.delivered(ctx, w)
 	if err != nil {
 		return out, err
@@ -63,7 +65,11 @@ func (r *Repo) Merge(ctx context.Context, w Work, message string) (Merged, error
 	}
 	made = strings.TrimSpace(made)
 	if _, err := r.run(ctx, "read-tree", "-m", "-u", head, made); err != nil {
-		return out, bailey.WrapError(bailey.Conflict, "put the merge into the work tree", err, "nothing was changed; move files away that are not in git and stand in the way")
+		hint := "nothing was changed; move files away that are not in git and stand in the way"
+		if out.Carried != "" {
+			hint = "nothing was changed; " + putAway(out.Carried)
+		}
+		return out, bailey.WrapError(bailey.Conflict, "put the merge into the work tree", err, hint)
 	}
 	if _, err := r.run(ctx, "update-ref", "-m", "merge "+w.Branch, ref(into), made, head); err != nil {
 		_, back := r.run(ctx, "read-tree", "-m", "-u", made, head)
@@ -79,7 +85,7 @@ func (r *Repo) Merge(ctx context.Context, w Work, message string) (Merged, error
 
 // ready looks whether something can be merged, and returns the commit and the
 // branch that it is merged into.
-func (r *Repo) ready(ctx context.Context) (head, into string, err error) {
+func (r *Repo) ready(ctx context.Context, w Work) (head, into string, err error) {
 	name, err := r.run(ctx, "symbolic-ref", "--quiet", "HEAD")
 	into, ok := strings.CutPrefix(strings.TrimSpace(name), "refs/heads/")
 	if err != nil || !ok {
@@ -99,9 +105,30 @@ func (r *Repo) ready(ctx context.Context) (head, into string, err error) {
 		return "", "", err
 	}
 	if changed != "" {
-		return "", "", bailey.NewError(bailey.Conflict, "the work tree has changes that are not committed: "+listed(paths(changed)), "commit or stash them first")
+		hint := "commit or stash them first"
+		if carried := r.carried(ctx, w, head); carried != "" {
+			hint = putAway(carried)
+		}
+		return "", "", bailey.NewError(bailey.Conflict, "the work tree has changes that are not committed: "+listed(paths(changed)), hint)
 	}
 	return head, into, nil
+}
+
+// carried is the commit of what was not committed when the task began, if the
+// branch has one that head has not.
+func (r *Repo) carried(ctx context.Context, w Work, head string) string {
+	if !w.Carried || w.Base == "" {
+		return ""
+	}
+	if _, err := r.run(ctx, "merge-base", "--is-ancestor", w.Base, head); code(err) != 1 {
+		return ""
+	}
+	return w.Base
+}
+
+// putAway says what to do with a work tree whose changes come with the work.
+func putAway(carried string) string {
+	return fmt.Sprintf("the branch has what was not committed when the task began, as its commit %.12s. If you changed nothing since: git stash -u, merge, git stash drop. Else commit yours first: the same changes on both sides merge", carried)
 }
 
 // paths of the answer of git status.
@@ -197,6 +224,31 @@ func (r *Repo) Stake(ctx context.Context, w Work) (Stake, error) {
 	}
 	s.Files = strings.Count(names, "\x00")
 	return s, nil
+}
+
+// Branches are the names of all branches below a prefix such as "agent/"; true
+// for those whose work is in the commit that is checked out, as a merge.
+func (r *Repo) Branches(ctx context.Context, prefix string) (map[string]bool, error) {
+	list := func(how ...string) ([]string, error) {
+		out, err := r.run(ctx, append([]string{"for-each-ref", "--format=%(HEAD)%(refname)"}, append(how, ref(prefix))...)...)
+		return strings.Fields(out), err
+	}
+	all, err := list()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	merged, err := list("--merged=HEAD")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for i, names := range [][]string{all, merged} {
+		for _, name := range names {
+			name, current := strings.CutPrefix(name, "*") // that one is the commit, and merged with nothing
+			out[strings.TrimPrefix(name, "refs/heads/")] = i == 1 && !current
+		}
+	}
+	return out, nil
 }
 
 // Dir is the root of the work tree.

@@ -1,6 +1,8 @@
 package merge_test
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -228,6 +230,112 @@ func TestStake(t *testing.T) {
 	}
 	if s, err := m.Stake(t.Context(), merge.Work{Branch: "agent/y"}); err != nil || s.Exists {
 		t.Errorf("it is not there: %v, %v", s, err)
+	}
+}
+
+// TestMerge_WithWhatWasNotCommitted: the branch begins from a commit of the
+// dirty tree, as --include-dirty makes one.
+func TestMerge_WithWhatWasNotCommitted(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) (*repo, merge.Work) {
+		t.Helper()
+		r := newRepo(t)
+		r.git("switch", "-q", "-c", "agent/x")
+		r.write("a.txt", "mine\n")
+		r.write("new.txt", "new\n")
+		r.git("add", "-A")
+		r.git("commit", "-q", "-m", "carried")
+		base := r.git("rev-parse", "HEAD")
+		r.write("b.txt", "b\n")
+		r.git("add", "-A")
+		r.git("commit", "-q", "-m", "work")
+		w := merge.Work{Branch: "agent/x", Commit: r.git("rev-parse", "HEAD"), Base: base, Carried: true}
+		r.git("switch", "-q", "main")
+		r.write("a.txt", "mine\n")
+		return r, w
+	}
+	refused := func(t *testing.T, r *repo, w merge.Work) string {
+		t.Helper()
+		_, err := r.open().Merge(t.Context(), w, "m")
+		e, ok := errors.AsType[*bailey.Error](err)
+		if !ok || e.Kind != bailey.Conflict {
+			t.Fatalf("%v", err)
+		}
+		return e.Hint
+	}
+	t.Run("changed", func(t *testing.T) {
+		t.Parallel()
+		r, w := begin(t)
+		r.write("new.txt", "new\n")
+		if hint := refused(t, r, w); !strings.Contains(hint, "commit "+w.Base[:12]) || !strings.Contains(hint, "git stash -u") {
+			t.Errorf("hint: %s", hint)
+		}
+		r.git("stash", "-u", "-q") // as the hint says
+		got, err := r.open().Merge(t.Context(), w, "m")
+		if err != nil || got.Carried != w.Base {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if b, _ := os.ReadFile(filepath.Join(r.dir, "new.txt")); string(b) != "new\n" || r.git("status", "--porcelain") != "" {
+			t.Errorf("after it: %q, %s", b, r.git("status", "--porcelain"))
+		}
+	})
+	t.Run("committed", func(t *testing.T) {
+		t.Parallel()
+		r, w := begin(t)
+		r.write("new.txt", "new\n")
+		r.git("add", "-A")
+		r.git("commit", "-q", "-m", "mine") // as the hint says, too
+		if _, err := r.open().Merge(t.Context(), w, "m"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("new alone", func(t *testing.T) {
+		t.Parallel()
+		r, w := begin(t)
+		r.git("checkout", "-q", "a.txt")
+		r.write("new.txt", "another\n")
+		if hint := refused(t, r, w); !strings.Contains(hint, "commit "+w.Base[:12]) {
+			t.Errorf("hint: %s", hint)
+		}
+	})
+	t.Run("the twin", func(t *testing.T) {
+		t.Parallel()
+		r, w := begin(t)
+		w.Carried = false
+		if hint := refused(t, r, w); hint != "commit or stash them first" {
+			t.Errorf("of other work: %s", hint)
+		}
+		w.Carried, w.Base = true, r.git("rev-parse", "main") // there was nothing to carry
+		if hint := refused(t, r, w); hint != "commit or stash them first" {
+			t.Errorf("nothing was carried: %s", hint)
+		}
+	})
+}
+
+func TestBranches(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	m := r.open()
+	if got, err := m.Branches(t.Context(), "agent/"); err != nil || len(got) > 0 {
+		t.Errorf("there are none: %v, %v", got, err)
+	}
+	w := r.work(map[string]string{"a.txt": "two\n"})
+	r.git("branch", "agent/y", "agent/x")
+	r.git("branch", "other")
+	if got, err := m.Branches(t.Context(), "agent/"); err != nil || !maps.Equal(got, map[string]bool{"agent/x": false, "agent/y": false}) {
+		t.Errorf("before the merge: %v, %v", got, err)
+	}
+	r.git("commit", "-q", "--allow-empty", "-m", "ahead of y")
+	r.git("branch", "-f", "agent/y", "HEAD~1")
+	if _, err := m.Merge(t.Context(), w, "m"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Branches(t.Context(), "agent/"); err != nil || !maps.Equal(got, map[string]bool{"agent/x": true, "agent/y": true}) {
+		t.Errorf("after it: %v, %v", got, err)
+	}
+	r.git("switch", "-q", "agent/x")
+	if got, err := m.Branches(t.Context(), "agent/"); err != nil || got["agent/x"] {
+		t.Errorf("checked out itself: %v, %v", got, err)
 	}
 }
 
