@@ -83,8 +83,9 @@ const (
 	gone   fate = "branch gone"
 )
 
-// fateTime bounds how long repositories are asked for them, all together.
-const fateTime = 3 * time.Second
+// fateTime bounds how long repositories are asked for them, all together: only
+// a disk that does not answer comes near it.
+const fateTime = 30 * time.Second
 
 // fates asks each repository once, with a git that starts nothing.
 func (a *app) fates(list []task.Task) map[task.ID]fate {
