@@ -1,7 +1,6 @@
 package settings_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,25 +33,28 @@ func TestTasks_AreRead(t *testing.T) {
 func TestTasks_WhatIsWrongHasItsPlace(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"tasks: {root: [/x]}":         `f:1:9: unknown key "root" in tasks; did you mean "roots"?`,
-		"tasks: {roots: []}":          "f:1:16: ",
-		"tasks: {roots: [src]}":       `f:1:17: tasks.roots: "src" is not an absolute folder`,
-		"tasks: {max_parallel: 0}":    "f:1:23: ",
-		"tasks: {max_parallel: many}": "f:1:23: ",
-		fmt.Sprintf("tasks: {max_parallel: %d}", task.MostAgents+1): "f:1:23: ",
-		"tasks: {mcp_listen: 0.0.0.0:8765}":                         `f:1:21: "0.0.0.0:8765" is not an address on loopback`,
-		"tasks: {mcp_listen: localhost:8765}":                       "f:1:21: ",
-		"tasks: {mcp_listen: \"127.0.0.1:\"}":                       "f:1:21: ",
-		"tasks: {mcp_listen: \"127.0.0.1:+1\"}":                     "f:1:21: ",
+		"tasks: {root: [/x]}":                   `f:1:9: unknown key "root" in tasks; did you mean "roots"?`,
+		"tasks: {roots: []}":                    "f:1:16: ",
+		"tasks: {roots: [src]}":                 `f:1:17: tasks.roots: "src" is not an absolute folder`,
+		"tasks: {max_parallel: 0}":              "f:1:23: ",
+		"tasks: {max_parallel: many}":           "f:1:23: ",
+		"tasks: {max_parallel: 29}":             "f:1:23: ",
+		"tasks: {mcp_listen: 0.0.0.0:8765}":     `f:1:21: "0.0.0.0:8765" is not an address on loopback`,
+		"tasks: {mcp_listen: localhost:8765}":   "f:1:21: ",
+		"tasks: {mcp_listen: \"127.0.0.1:\"}":   "f:1:21: ",
+		"tasks: {mcp_listen: \"127.0.0.1:+1\"}": "f:1:21: ",
 	} {
 		if _, err := settings.Parse("f", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	for _, text := range []string{fmt.Sprintf("tasks: {max_parallel: %d}", task.MostAgents), "tasks: {mcp_listen: \"[::1]:1\"}", "tasks: {mcp_listen: off}", "tasks: {mcp_listen: \"off\"}"} {
+	for _, text := range []string{"tasks: {max_parallel: 28}", "tasks: {mcp_listen: \"[::1]:1\"}", "tasks: {mcp_listen: off}", "tasks: {mcp_listen: \"off\"}"} {
 		if _, err := settings.Parse("f", []byte(text)); err != nil {
 			t.Errorf("twin: %s: %v", text, err)
 		}
+	}
+	if task.MostAgents != 28 {
+		t.Errorf("max_parallel ends at 28, and a service at %d agents", task.MostAgents)
 	}
 }
 
