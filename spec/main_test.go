@@ -10,6 +10,8 @@ import (
 
 func TestMain(m *testing.M) {
 	carrying.Main()
+	becomeWithoutLandlock()
+	injecting()
 	if probed() {
 		os.Exit(1)
 	}

@@ -411,6 +411,9 @@ func TestPRV04_ControlHasNothing(t *testing.T) {
 			differs = append(differs, d.Field)
 		}
 		want := []string{"NoNewPrivs", "FDs"}
+		if c.Caller.Seccomp == 0 { // what everybody has here, the launcher has too
+			want = append(want, "Seccomp")
+		}
 		if y.UID == 0 {
 			want = append(want, "UIDs", "GIDs", "Caps")
 		}
@@ -435,6 +438,47 @@ func TestPRV04_ControlHasNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPRV04_WithoutLandlock: a kernel that cannot keep control to its folder is
+// no secret, and what else confines it holds. The twin is the same service on
+// this kernel as it is.
+func TestPRV04_WithoutLandlock(t *testing.T) {
+	t.Attr("claim", "PRV-04")
+	t.Parallel()
+	for _, lacks := range []bool{true, false} {
+		t.Run(fmt.Sprintf("lacks %v", lacks), func(t *testing.T) {
+			y := yard.Root(t)
+			if lacks {
+				y.Wrap = func(cmd *exec.Cmd) { withoutLandlock(t, cmd) }
+			}
+			s := serveTasks(t, y)
+			says := func(where, text string) {
+				t.Helper()
+				if strings.Contains(text, "no Landlock: control") != lacks {
+					t.Errorf("%s: %q; this kernel lacks Landlock: %v", where, text, lacks)
+				}
+			}
+			c := s.check(t, "true")
+			if !c.Passed {
+				t.Errorf("a check: %+v", c)
+			}
+			says("the result of a check", strings.Join(c.Warnings, "\n"))
+			says("the log", s.log())
+			says("serve status", y.Run(t, "serve", "status").OK(t).Stdout)
+			var status struct{ Warnings []string }
+			if err := json.Unmarshal([]byte(y.Run(t, "serve", "status", "--json").OK(t).Stdout), &status); err != nil || (len(status.Warnings) > 0) != lacks {
+				t.Errorf("serve status --json: %q, %v", status.Warnings, err)
+			}
+			if control := find(t, s.await(t, posture.Control), posture.Control); control.Seccomp != 2 {
+				t.Errorf("control has no filter: %d", control.Seccomp)
+			}
+			layers := y.Run(t, "doctor", "--json").Stdout
+			if strings.Contains(layers, "the service of tasks run without this layer") != lacks {
+				t.Errorf("doctor: %s", layers)
+			}
+		})
+	}
 }
 
 // asUser runs a program as the yard's user.

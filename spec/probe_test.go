@@ -40,10 +40,11 @@ func probe() string {
 		fmt.Fprintf(&b, "%s=%s ", what, word)
 	}
 	nnp, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	filter, _ := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
 	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps [2]unix.CapUserData
 	_ = unix.Capget(hdr, &caps[0])
-	fmt.Fprintf(&b, "uid=%d caps=%x nnp=%d first=%v ", os.Geteuid(), uint64(caps[0].Permitted|caps[0].Effective)|uint64(caps[1].Permitted|caps[1].Effective)<<32, nnp, os.Getppid() <= 1)
+	fmt.Fprintf(&b, "uid=%d caps=%x nnp=%d seccomp=%d first=%v ", os.Geteuid(), uint64(caps[0].Permitted|caps[0].Effective)|uint64(caps[1].Permitted|caps[1].Effective)<<32, nnp, filter, os.Getppid() <= 1)
 	target, err := os.ReadFile(filepath.Join(os.Getenv("GIT_DIR"), "target"))
 	if err != nil {
 		target, _ = os.ReadFile(filepath.Join(filepath.Dir(os.Getenv("GIT_DIR")), "target"))
@@ -71,5 +72,10 @@ func probe() string {
 	say("repo", err)
 	_, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)
 	say("raw", err)
+	c, err = net.Dial("unix", folder+"/socket")
+	if err == nil {
+		_ = c.Close()
+	}
+	say("unix", err)
 	return strings.TrimSpace(b.String())
 }

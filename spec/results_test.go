@@ -25,6 +25,11 @@ func TestPRV06_TheHelperCanDoNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = ln.Close() }()
+		local, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", d.Home+"/socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = local.Close() }()
 		if err := os.WriteFile(d.Home+"/secret", []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +42,7 @@ func TestPRV06_TheHelperCanDoNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := fmt.Sprintf("uid=%d caps=0 nnp=1 first=true net=no links=no passwd=no proc=no home=no exec=no mkdir=no repo=no raw=no", d.UID)
+		want := fmt.Sprintf("uid=%d caps=0 nnp=1 seccomp=2 first=true net=no links=no passwd=no proc=no home=no exec=no mkdir=no repo=no raw=no unix=no", d.UID)
 		d.Git = carrying.OwnProgram(t)
 		place := d.Place()
 		for name, r := range map[string]carrying.Request{
@@ -53,7 +58,7 @@ func TestPRV06_TheHelperCanDoNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := d.Host(t, "bash", "-c", "exec 2>&1; GIT_DIR="+d.Dir+"/probe; export GIT_DIR; (exec -a git "+d.Git+" x) || true")
-		for _, can := range []string{"net=yes", "links=yes", "passwd=yes", "home=yes", "exec=yes", "mkdir=yes", "repo=yes"} {
+		for _, can := range []string{"net=yes", "links=yes", "passwd=yes", "home=yes", "exec=yes", "mkdir=yes", "repo=yes", "unix=yes"} {
 			if !strings.Contains(out, can) {
 				t.Errorf("twin: %s, want %s", out, can)
 			}

@@ -21,6 +21,8 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/settings"
+	"github.com/bailey-dev/bailey/internal/taskapi"
+	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/vault"
 	"github.com/bailey-dev/bailey/internal/version"
 )
@@ -131,7 +133,7 @@ type serveStatusCommand struct {
 
 // Help is what `bailey serve status --help` says beyond the flags.
 func (serveStatusCommand) Help() string {
-	return `With --json: an object with running, and where that is true pid, socket, answering (the socket takes a connection) and log.
+	return `With --json: an object with running, and where that is true pid, socket, answering (the socket takes a connection) and log; warnings where this machine cannot do all that keeps the service confined.
 
 Exit codes: 0 when the service runs; 1 when it does not.`
 }
@@ -143,6 +145,8 @@ type served struct {
 	Socket    string `json:"socket,omitempty"`
 	Answering bool   `json:"answering"`
 	Log       string `json:"log,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Run looks at the lock, which the kernel keeps, and not at files.
@@ -157,13 +161,19 @@ func (c *serveStatusCommand) Run(a *app) error {
 			Running: true, PID: pid, Socket: filepath.Join(a.host.Dirs.Runtime, launcher.SocketName),
 			Log: filepath.Join(a.host.Dirs.State, launcher.LogName),
 		}
-		s.Answering = answers(a.ctx, s.Socket)
+		if s.Answering = answers(a.ctx, s.Socket); s.Answering {
+			s.Warnings = warningsOf(a.ctx, s.Socket)
+		}
 	}
 	switch {
 	case c.JSON:
 		err = printJSON(a.stdout, s)
 	case s.Running:
-		_, err = fmt.Fprintf(a.stdout, "running: process %d, %s; log: %s\n", s.PID, s.Socket, s.Log)
+		text := fmt.Sprintf("running: process %d, %s; log: %s\n", s.PID, s.Socket, s.Log)
+		for _, w := range s.Warnings {
+			text += "warning: " + terminal.Sanitize(w) + "\n"
+		}
+		_, err = io.WriteString(a.stdout, text)
 	default:
 		_, err = fmt.Fprintln(a.stdout, "not running")
 	}
@@ -183,6 +193,26 @@ func answers(ctx context.Context, socket string) bool {
 	_ = conn.Close()
 	return true
 }
+
+// warningsOf is what the service says against its own confinement. One that is
+// of another version, or does not answer in time, says nothing.
+func warningsOf(ctx context.Context, socket string) []string {
+	ctx, cancel := context.WithTimeout(ctx, serveHelloWithin)
+	defer cancel()
+	c, err := taskapi.Connect(ctx, socket)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	hello, err := c.Hello(ctx)
+	if err != nil {
+		return nil
+	}
+	return hello.Warnings
+}
+
+// serveHelloWithin is how long a service may take to say who it is.
+const serveHelloWithin = 2 * time.Second
 
 // serveStopCommand ends the service.
 type serveStopCommand struct{}

@@ -3,6 +3,7 @@ package delegate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/launcher"
@@ -151,6 +152,7 @@ func (s *Service) command(ctx context.Context, r task.CheckRequest, progress fun
 	c := checked{
 		ID: id, Branch: line(r.Branch, mostRef), Commit: streams.Commit, Command: r.Command, ExitCode: st.ExitCode,
 		Status: checkStatus(st, m.heard, ctx.Err() != nil), RunSeconds: seconds(st.Started, st.Ended), Truncated: out.cut(),
+		Warnings: slices.Clone(s.cfg.Warnings),
 	}
 	if st.Error != "" {
 		c.Warnings = append(c.Warnings, "the sandbox could not do its work: "+line(st.Error, mostSaidBytes))

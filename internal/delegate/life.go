@@ -301,6 +301,9 @@ func (w *watcher) end(st launcher.Status) {
 			r.warn("the report could not be kept: " + line(err.Error(), mostSaidBytes))
 		}
 		explain(r)
+		for _, text := range w.s.cfg.Warnings {
+			r.warn(text)
+		}
 	})
 }
 

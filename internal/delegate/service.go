@@ -41,6 +41,8 @@ type Config struct {
 	Listen func(agent string, event func(transcript.Event)) (Transcript, error) // default: transcript.New
 	Poll   time.Duration                                                        // how often streams are looked at; default 100 ms
 	Retry  time.Duration                                                        // between tries of what is not available; default 1 s
+
+	Warnings []string // what each result says too: of the machine, and not of the task
 }
 
 func (c *Config) fill() {

@@ -216,7 +216,7 @@ func (d *Doctor) landlock() Row {
 	level := landlock.Level()
 	if level == 0 {
 		return Row{
-			Status: Warn, Detail: "not there: the proxy runs without this layer",
+			Status: Warn, Detail: "not there: the proxy, the model gateway and the service of tasks run without this layer",
 			Fix: "add landlock to the kernel's lsm= parameter (" + d.read("/sys/kernel/security/lsm") + "), Linux 5.13 or later",
 		}
 	}

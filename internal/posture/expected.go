@@ -157,6 +157,7 @@ func (c Config) outward(role Role, id IDs) Posture {
 	if c.Root {
 		p.Groups = []int{}
 	}
+	p.Seccomp = 2
 	return p
 }
 

@@ -23,6 +23,8 @@ const (
 type Hello struct {
 	Version string `json:"version"` // of bailey
 	PID     int    `json:"pid"`     // of control
+
+	Warnings []string `json:"warnings,omitempty"` // what this machine cannot do to keep control confined
 }
 
 // fault is an error on its way.

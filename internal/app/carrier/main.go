@@ -20,6 +20,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
+	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 )
 
@@ -199,24 +200,19 @@ func firstClosed(folder string, uid, gid int) string {
 const maxMemory = 8 << 30
 
 func bound() error {
-	for what, most := range map[int]uint64{unix.RLIMIT_AS: maxMemory, unix.RLIMIT_NPROC: 0} {
-		if most == 0 {
-			continue
-		}
-		var was unix.Rlimit
-		if err := unix.Getrlimit(what, &was); err != nil {
-			return fmt.Errorf("read limit: %w", err)
-		}
-		most = min(most, was.Max)
-		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("set limit: %w", err)
-		}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &was); err != nil {
+		return fmt.Errorf("read limit: %w", err)
+	}
+	most := min(maxMemory, was.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		return fmt.Errorf("set limit: %w", err)
 	}
 	return nil
 }
 
 // confine leaves the process git, what git is linked with, and the operation's
-// folders.
+// folders, and takes from both the system calls that such work has no need of.
 func confine(git string, n carry.Needs) error {
 	programs := []string{git}
 	loader, err := interpreter(git)
@@ -226,7 +222,7 @@ func confine(git string, n carry.Needs) error {
 	if loader != "" {
 		programs = append(programs, loader)
 	}
-	return landlock.ConfineTo(landlock.Rights{
+	err = landlock.ConfineTo(landlock.Rights{
 		ReadFiles: []string{"/etc/ld.so.cache", "/dev/urandom"},
 		ReadDirs: append([]string{
 			"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/gnu/store",
@@ -236,6 +232,10 @@ func confine(git string, n carry.Needs) error {
 		Devices: []string{"/dev/null"},
 		Remove:  n.Remove,
 	})
+	if err != nil {
+		return err
+	}
+	return seccomp.ConfineStarter()
 }
 
 // interpreter is the dynamic loader that a program names; "" for a static one.

@@ -19,6 +19,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
+	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/taskapi"
 )
 
@@ -62,12 +63,24 @@ func confineAndServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if landlock.Level() == 0 {
-		say("this kernel has no Landlock: control runs without that layer (enable it with lsm=landlock,… at boot)")
-	} else if err := landlock.ConfineToFolder(launcher.StatePath()); err != nil {
+	lacks, err := confine()
+	if err != nil {
 		return err
 	}
-	return serve(ctx, settings)
+	return serve(ctx, settings, lacks)
+}
+
+// confine takes away everything but the role's own folder and the sockets that
+// it was given. What this kernel cannot take away is said wherever the service
+// says how it is.
+func confine() (lacks []string, err error) {
+	if landlock.Level() == 0 {
+		lacks = []string{"this kernel has no Landlock: control, and what works on repositories, run without that layer (enable it with lsm=landlock,… at boot)"}
+		say(lacks[0])
+	} else if err := landlock.ConfineToFolder(launcher.StatePath()); err != nil {
+		return nil, err
+	}
+	return lacks, seccomp.Confine(seccomp.Needs{Folder: true})
 }
 
 func readSettings(f *os.File) (launcher.ControlSettings, error) {
@@ -83,7 +96,7 @@ func readSettings(f *os.File) (launcher.ControlSettings, error) {
 }
 
 // serve serves until ctx ends, SIGTERM comes, or the launcher is gone.
-func serve(ctx context.Context, s launcher.ControlSettings) error {
+func serve(ctx context.Context, s launcher.ControlSettings, lacks []string) error {
 	told, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	ctx, end := context.WithCancel(ctx)
@@ -94,12 +107,13 @@ func serve(ctx context.Context, s launcher.ControlSettings) error {
 	use := newActivity(engine)
 	service, err := delegate.New(delegate.Config{
 		Engine: engine, Folder: launcher.StatePath(), Now: time.Now, Log: say, Most: s.MaxParallel, Active: use.tasks,
+		Warnings: lacks,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = service.Close() }() // all of it is written
-	doors, err := open(s, service, use)
+	doors, err := open(s, service, use, lacks)
 	if err != nil {
 		return err
 	}
@@ -141,12 +155,14 @@ type doors struct {
 	mcp     *mcpDoor // nil: not served
 }
 
-func open(s launcher.ControlSettings, service *delegate.Service, use *activity) (*doors, error) {
+func open(s launcher.ControlSettings, service *delegate.Service, use *activity, lacks []string) (*doors, error) {
 	clients, err := listener(launcher.FDClients, "clients")
 	if err != nil {
 		return nil, err
 	}
-	d := &doors{clients: clients, server: taskapi.NewServer(taskapi.Config{Service: service, UID: s.UID, Version: s.Version, Clients: use.unix})}
+	d := &doors{clients: clients, server: taskapi.NewServer(taskapi.Config{
+		Service: service, UID: s.UID, Version: s.Version, Warnings: lacks, Clients: use.unix,
+	})}
 	if d.mcp, err = openMCP(s, service, use); err != nil {
 		return nil, errors.Join(err, clients.Close())
 	}

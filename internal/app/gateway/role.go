@@ -21,6 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
+	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/wire"
@@ -82,9 +83,7 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	if err != nil {
 		return fmt.Errorf("read the roots that this machine trusts: %w", err)
 	}
-	if landlock.Level() == 0 {
-		j.say(bailey.EventWarning, "this kernel has no Landlock: the model gateway runs without that layer (enable it with lsm=landlock,… at boot)")
-	} else if err := landlock.ConfineToNames(); err != nil {
+	if err := confine(j); err != nil {
 		return err
 	}
 	up, err := upstream(settings, roots, fds.keys, j.now)
@@ -92,6 +91,17 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	return answer(ctx, settings, up, j, fds)
+}
+
+// confine takes away what the role does not need. Reading is left for what the
+// resolver reads again and again, and making sockets for dialling out.
+func confine(j *journal) error {
+	if landlock.Level() == 0 {
+		j.say(bailey.EventWarning, "this kernel has no Landlock: the model gateway runs without that layer (enable it with lsm=landlock,… at boot)")
+	} else if err := landlock.ConfineToNames(); err != nil {
+		return err
+	}
+	return seccomp.Confine(seccomp.Needs{Dial: true})
 }
 
 // readSettings reads and checks the document.

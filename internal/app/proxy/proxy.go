@@ -23,6 +23,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/origdst"
+	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 )
@@ -134,13 +135,15 @@ func opener(sealed *pki.Sealed) (*egress.Open, error) {
 const hostsFile = "/etc/hosts"
 
 // confine takes away what the role does not need, before the first hostile
-// byte. Reading is left for what the resolver reads again and again.
+// byte. Reading is left for what the resolver reads again and again, and making
+// sockets for dialling out and for asking whether an address is this machine's.
 func confine(j *journal) error {
 	if landlock.Level() == 0 {
 		j.say(bailey.EventWarning, "this kernel has no Landlock: the proxy runs without that layer (enable it with lsm=landlock,… at boot)")
-		return nil
+	} else if err := landlock.ConfineToNames(); err != nil {
+		return err
 	}
-	return landlock.ConfineToNames()
+	return seccomp.Confine(seccomp.Needs{Dial: true, Routes: true})
 }
 
 // serveListeners joins responder, egress and their state, and ends with the

@@ -1,0 +1,10 @@
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+// architecture is what the kernel says of a call of this program's
+// (linux/audit.h).
+const architecture = unix.AUDIT_ARCH_AARCH64
+
+// machineOnly are calls of this architecture alone that reach into the machine.
+func machineOnly() []uintptr { return nil }
