@@ -101,7 +101,7 @@ const senseless = ^uintptr(0)
 // make none of them succeed, and says which was not refused as it should be.
 func everyCall(f seccomp.Filter) {
 	refused := 0
-	for call := uintptr(0); call < seccomp.Newest+8; call++ {
+	for call := range uintptr(seccomp.Newest + 8) {
 		want, err := f.Errno(seccomp.Architecture, call, [6]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)})
 		if err != nil {
 			fmt.Println(call, err)
@@ -321,11 +321,7 @@ func deep(n int) int {
 // what its role does.
 func TestConfine_WorkGoesOn(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "seccomp") // short enough for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
