@@ -136,7 +136,8 @@ func (s *served) live(t *testing.T, roles ...posture.Role) []posture.Posture {
 	return s.await(t, append(roles, posture.Control, posture.Runner, posture.Helper, posture.Sentry, posture.Stub)...)
 }
 
-// await waits until the roles are there, and settled: nobody starts anything.
+// await waits until the roles are there, and settled: nobody starts anything,
+// and who faces strangers is confined, which it is before it serves anybody.
 func (s *served) await(t *testing.T, roles ...posture.Role) (list []posture.Posture) {
 	t.Helper()
 	yard.Eventually(t, yard.Timeout, func() bool {
@@ -149,7 +150,10 @@ func (s *served) await(t *testing.T, roles ...posture.Role) (list []posture.Post
 				return false
 			}
 		}
-		return !slices.ContainsFunc(list, func(p posture.Posture) bool { return p.Role == posture.Git || p.Role == posture.Catalog })
+		return !slices.ContainsFunc(list, func(p posture.Posture) bool {
+			facing := p.Role == posture.Control || p.Role == posture.Gateway
+			return p.Role == posture.Git || p.Role == posture.Catalog || facing && p.Seccomp == 0
+		})
 	}, func() string {
 		_, stderr := s.run.Output()
 		return fmt.Sprintf("the service has %v\n%s\n%s", rolesOf(list), stderr, s.log())
