@@ -39,10 +39,12 @@ func becomeWithoutLandlock() {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	p := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p)))
-	if errno == 0 {
-		errno, _ = unix.Exec(os.Args[1], os.Args[2:], os.Environ()).(unix.Errno)
+	var err error
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&p))); errno != 0 {
+		err = errno
+	} else {
+		err = unix.Exec(os.Args[1], os.Args[2:], os.Environ())
 	}
-	fmt.Fprintln(os.Stderr, "run without Landlock:", errno)
+	fmt.Fprintln(os.Stderr, "run without Landlock:", err)
 	os.Exit(1)
 }

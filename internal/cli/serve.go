@@ -169,11 +169,11 @@ func (c *serveStatusCommand) Run(a *app) error {
 	case c.JSON:
 		err = printJSON(a.stdout, s)
 	case s.Running:
-		text := fmt.Sprintf("running: process %d, %s; log: %s\n", s.PID, s.Socket, s.Log)
+		lines := []string{fmt.Sprintf("running: process %d, %s; log: %s", s.PID, s.Socket, s.Log)}
 		for _, w := range s.Warnings {
-			text += "warning: " + terminal.Sanitize(w) + "\n"
+			lines = append(lines, "warning: "+terminal.Sanitize(w))
 		}
-		_, err = io.WriteString(a.stdout, text)
+		_, err = fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	default:
 		_, err = fmt.Fprintln(a.stdout, "not running")
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -98,7 +99,7 @@ func TestParcel_InOnePiece(t *testing.T) {
 		t.Errorf("%d bytes were written, %d times they went back", len(got), freed)
 	}
 	write(1 << 20) // there is no more
-	if n, err := s.Read(make([]byte, 1)); n != 0 || err != io.EOF || freed != 1 {
+	if n, err := s.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) || freed != 1 {
 		t.Errorf("afterwards: %d, %v, %d", n, err, freed)
 	}
 }
