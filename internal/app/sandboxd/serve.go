@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -84,7 +85,7 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 		r.follow(wire.NewReader(stream, wire.FromHost))
 	}()
 	go r.feed()
-	outputs := r.startOutputs()
+	r.startOutputs()
 
 	status, hostThere := r.wait(gone)
 	r.typed.close()
@@ -93,24 +94,21 @@ func (d *daemon) exec(stream io.ReadWriteCloser, x *wire.Exec) {
 		c.abandon()
 		return
 	}
-	for _, o := range outputs {
+	for _, o := range r.outputs {
 		o.finish()
 	}
 	_ = w.Send(wire.Exited, wire.ExitPayload(exitOf(status))) // nobody may be there to be told
-	for _, o := range outputs {
+	for _, o := range r.outputs {
 		o.release() // in any case: processes in the background write on
 	}
 }
 
-// stopDelay lets what a command wrote before it stopped go ahead of the news
-// that it did: a program leaves its full screen first.
-const stopDelay = 20 * time.Millisecond
-
 // relay is the traffic of one command.
 type relay struct {
-	c     *command
-	w     *wire.Writer
-	typed *inbox
+	c       *command
+	w       *wire.Writer
+	typed   *inbox
+	outputs []*output
 }
 
 // wait returns when the command has ended (true), or the host's end of the
@@ -121,7 +119,9 @@ func (r *relay) wait(gone <-chan struct{}) (unix.WaitStatus, bool) {
 		case status := <-r.c.exit:
 			return status, true
 		case s := <-r.c.stops:
-			time.Sleep(stopDelay)
+			for _, o := range r.outputs {
+				o.settle()
+			}
 			_ = r.w.Send(wire.Stopped, []byte{byte(s)}) // a lost host shows in gone
 		case <-gone:
 			select { // both at once: the end of the command is what counts
@@ -227,6 +227,11 @@ type output struct {
 	w    *wire.Writer
 	done chan struct{} // closed when nothing more will be sent
 	free chan struct{} // closed by release: throw the rest away
+
+	asked chan chan struct{} // by settle, of run; closed in answer
+
+	mu     sync.Mutex
+	ending bool // finish has set the last deadline
 }
 
 // drainIdle is how long, after the end of a command, its output may stay
@@ -240,16 +245,15 @@ const drainIdle = 200 * time.Millisecond
 // process in the background that writes for ever is not waited for.
 const drainMost = 1 << 20
 
-func (r *relay) startOutputs() []*output {
-	list := []*output{{file: r.c.stdout, typ: wire.Stdout, w: r.w}}
+func (r *relay) startOutputs() {
+	r.outputs = []*output{{file: r.c.stdout, typ: wire.Stdout, w: r.w}}
 	if r.c.stderr != nil {
-		list = append(list, &output{file: r.c.stderr, typ: wire.Stderr, w: r.w})
+		r.outputs = append(r.outputs, &output{file: r.c.stderr, typ: wire.Stderr, w: r.w})
 	}
-	for _, o := range list {
-		o.done, o.free = make(chan struct{}), make(chan struct{})
+	for _, o := range r.outputs {
+		o.done, o.free, o.asked = make(chan struct{}), make(chan struct{}), make(chan chan struct{}, 1)
 		go o.run()
 	}
-	return list
 }
 
 // run sends until the output ends, or the deadline that finish sets has
@@ -284,7 +288,11 @@ func (o *output) send(buf []byte) bool {
 			return false
 		}
 		if os.IsTimeout(err) {
-			return o.sendRest(buf)
+			open := o.sendRest(buf)
+			if !open || !o.settled() {
+				return open
+			}
+			continue
 		}
 		if err != nil { // end, EIO of a terminal, or closed by CloseOut
 			return false
@@ -307,10 +315,52 @@ func (o *output) sendRest(buf []byte) bool {
 	return true
 }
 
+// settleMost bounds how long the news of a stop waits for a host that does not
+// read what was written before it.
+const settleMost = time.Second
+
+// settle waits until what a command wrote before it stopped has been sent: a
+// program leaves its full screen first, and then it stops.
+func (o *output) settle() {
+	sent := make(chan struct{})
+	select {
+	case o.asked <- sent:
+	default:
+		return // one that took too long
+	}
+	_ = o.file.SetReadDeadline(time.Now())
+	timer := time.NewTimer(settleMost)
+	defer timer.Stop()
+	select {
+	case <-sent:
+	case <-o.done:
+	case <-timer.C:
+	}
+}
+
+// settled answers settle, and reports whether the deadline was of that alone.
+func (o *output) settled() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case sent := <-o.asked:
+		close(sent)
+	default:
+	}
+	if o.ending {
+		return false
+	}
+	_ = o.file.SetReadDeadline(time.Time{})
+	return true
+}
+
 // finish waits until everything that the ended command wrote has been sent.
 func (o *output) finish() {
 	// A file that was closed takes no deadline and needs none.
+	o.mu.Lock()
+	o.ending = true
 	_ = o.file.SetReadDeadline(time.Now().Add(drainIdle))
+	o.mu.Unlock()
 	<-o.done
 }
 
