@@ -148,12 +148,13 @@ func Listen(ctx context.Context, dir, name string, uid int) (*Server, error) {
 	if err := prepare(dir, uid); err != nil {
 		return nil, err
 	}
+	gone := abandoned(ctx, dir)
 	unlock, err := lock(ctx, dir)
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Unavailable, "lock the runtime folder "+dir, err, "another bailey that starts just now may be stopped: continue or kill it")
 	}
 	defer unlock()
-	sweep(ctx, dir)
+	sweep(ctx, gone)
 	path := Path(dir, name)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if isInUse(err) {
@@ -407,23 +408,38 @@ func List(ctx context.Context, dir string) ([]Info, error) {
 	return infos, nil
 }
 
-// sweep removes the sockets of holders that were killed together with their
-// watchdogs. It wants the lock: no other socket is bound and not yet listened
-// on then.
-func sweep(ctx context.Context, dir string) {
+// abandoned returns the sockets that look as if nobody held them. It asks all
+// of them, which takes its time where there are many, and so is not for who has
+// the lock: of a hundred that start at once the last waits for all others.
+func abandoned(ctx context.Context, dir string) (paths []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return
+		return nil
 	}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), suffix) {
-			continue
-		}
 		path := filepath.Join(dir, e.Name())
-		c, err := dial(ctx, path)
-		if err == nil {
-			_ = c.Close()
-		} else if isGone(err) {
+		if strings.HasSuffix(path, suffix) && isAbandoned(ctx, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func isAbandoned(ctx context.Context, path string) bool {
+	c, err := dial(ctx, path)
+	if err != nil {
+		return isGone(err)
+	}
+	_ = c.Close()
+	return false
+}
+
+// sweep removes, of what looked abandoned, the sockets of holders that were
+// killed together with their watchdogs. It wants the lock: no other socket is
+// bound and not yet listened on then.
+func sweep(ctx context.Context, paths []string) {
+	for _, path := range paths {
+		if isAbandoned(ctx, path) {
 			_ = os.Remove(path)
 		}
 	}

@@ -9,10 +9,7 @@ import (
 )
 
 // Claiming a name takes milliseconds, of each of those that want to.
-const (
-	lockWait = 30 * time.Second
-	lockPoll = 2 * time.Millisecond
-)
+const lockWait = 30 * time.Second
 
 func ownerOf(fi os.FileInfo) int {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
@@ -41,23 +38,45 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock = func() { _ = f.Close() }
+	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return await(ctx, f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// await sleeps in the kernel until the lock is free. However many wait, they
+// take no time from who has it, as they would by looking again and again.
+func await(ctx context.Context, f *os.File) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return unlock, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			unlock()
-			return nil, err
-		}
+	taken := make(chan error)
+	go func() {
 		select {
-		case <-ctx.Done():
-			unlock()
-			return nil, ctx.Err()
-		case <-time.After(lockPoll):
+		case taken <- flock(f, syscall.LOCK_EX):
+		case <-ctx.Done(): // nobody waits for it any more
+			_ = f.Close()
+		}
+	}()
+	select {
+	case err := <-taken:
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return func() { _ = f.Close() }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
 		}
 	}
 }
