@@ -229,10 +229,11 @@ func TestService_EndsNothingOfAnothers(t *testing.T) {
 			t.Errorf("the other service was ended: %+v", r)
 		}
 		stop()
+		there("the script's own service", false)
+		stop(others...) // it writes where the script does
 		if err := <-ended; err != nil {
 			t.Errorf("the script: %v\n%s", err, said.String())
 		}
-		there("the script's own service", false)
 	})
 }
 
