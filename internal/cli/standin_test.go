@@ -13,7 +13,6 @@ import (
 	"time"
 
 	root "github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/taskapi"
 )
@@ -28,10 +27,9 @@ type standIn struct {
 
 const hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp \u009b31m"
 
-// serveStandIn listens where the commands of a test look whose home folder and
-// runtime folder it is.
-func serveStandIn(home string) (stop func(), err error) {
-	dir := filepath.Join(home, "bailey")
+// serveStandIn listens where the commands of a test look.
+func serveStandIn(runtime string) (stop func(), err error) {
+	dir := filepath.Join(runtime, "bailey")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -39,11 +37,7 @@ func serveStandIn(home string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	dirs := config.FindDirs(func(string) (string, bool) { return "", false }, os.Getuid(), home)
-	s := taskapi.NewServer(taskapi.Config{
-		Service: &standIn{tasks: map[task.ID]*task.Task{}}, UID: os.Getuid(), Version: "test",
-		Folders: taskapi.Folders{Config: dirs.Config, Data: dirs.Data, State: dirs.State},
-	})
+	s := taskapi.NewServer(taskapi.Config{Service: &standIn{tasks: map[task.ID]*task.Task{}}, UID: os.Getuid(), Version: "test"})
 	go func() { _ = s.Serve(l) }()
 	return func() { _ = s.Close() }, nil
 }
@@ -208,10 +202,8 @@ func (s *standIn) Check(_ context.Context, r task.CheckRequest, _ func(task.Prog
 func (s *standIn) Models(context.Context) ([]task.Model, error) { return nil, nil }
 
 func (s *standIn) Cleanup(_ context.Context, repo, branch string) (task.Cleaned, error) {
-	path := filepath.Join(repo, ".git/refs/heads", branch)
-	commit, _ := os.ReadFile(path)
-	err := os.Remove(path)
-	return task.Cleaned{Branch: branch, Deleted: err == nil, Commit: strings.TrimSpace(string(commit))}, nil
+	err := os.Remove(filepath.Join(repo, ".git/refs/heads", branch))
+	return task.Cleaned{Branch: branch, Deleted: err == nil}, nil
 }
 
 func (s *standIn) Forget(_ context.Context, id task.ID) error {

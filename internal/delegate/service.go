@@ -36,9 +36,6 @@ type Config struct {
 	Now    func() time.Time // the clock
 	Log    func(string)     // operators' text, a line each; may be nil
 
-	Path    string      // the PATH that agents are looked for on, for messages
-	Resumed func(n int) // told once how many tasks a service before this one left; may be nil
-
 	Most   int                                                                  // agents at once, over all models; 0: task.MostAgents
 	Active func(tasks int)                                                      // told how many tasks and checks are not done, at each change; must not block; may be nil
 	Listen func(agent string, event func(transcript.Event)) (Transcript, error) // default: transcript.New
@@ -54,9 +51,6 @@ func (c *Config) fill() {
 	}
 	if c.Active == nil {
 		c.Active = func(int) {}
-	}
-	if c.Resumed == nil {
-		c.Resumed = func(int) {}
 	}
 	if c.Listen == nil {
 		c.Listen = func(agent string, event func(transcript.Event)) (Transcript, error) {
@@ -97,8 +91,11 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, task.MostChecks), ending: make(chan struct{}), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
-	s.queue = newQueue()
-	s.queue.bound(cfg.Most)
+	most := task.MostAgents
+	if cfg.Most > 0 {
+		most = min(most, cfg.Most)
+	}
+	s.queue = newQueue(most)
 	records, damaged, err := st.load()
 	if err != nil {
 		return nil, errors.Join(err, st.close())
@@ -151,9 +148,6 @@ func (s *Service) Run(ctx context.Context) error {
 		s.begins(e, byID[e.id]) //nolint:contextcheck // s.run is the context
 	}
 	s.mu.Unlock()
-	if len(old) > 0 {
-		s.cfg.Resumed(len(old))
-	}
 	s.sweep(ctx, known)
 	<-ctx.Done()
 	s.mu.Lock()
@@ -226,11 +220,8 @@ func (s *Service) begins(e *entry, known *launcher.Status) {
 	if e.old && r.Cancel {
 		e.askEnd()
 	}
-	switch {
-	case e.old && works:
+	if e.old && works {
 		s.tell(e, task.Progress{Kind: "warning", Message: "the service was started anew; the task goes on"})
-	case e.old && r.Step == stepQueue:
-		s.tell(e, task.Progress{Kind: "warning", Message: "the service was started anew; the task waits for a place again"})
 	}
 	if works || r.Step == stepQueue {
 		e.ticket = s.queue.enter(r.Request.Model, r.Limit, works, func(place, of int) {
@@ -267,8 +258,7 @@ func (s *Service) idle() {
 	s.cfg.Active(s.active)
 }
 
-// Delegate takes a task. One that could not begin as things are is refused, and
-// nothing is kept of it.
+// Delegate takes a task.
 func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, error) {
 	if err := check(&r); err != nil {
 		return task.Task{}, err
@@ -281,15 +271,10 @@ func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, erro
 	if err != nil {
 		return task.Task{}, err
 	}
-	m, err := s.choose(&r, models)
+	m, err := choose(&r, models)
 	if err != nil {
 		return task.Task{}, err
 	}
-	found, err := s.cfg.Engine.Examine(ctx, launcher.ExamineRequest{ID: newID("look", s.taken), Path: r.RepoPath, Ref: r.Ref, Environment: r.Environment})
-	if err != nil {
-		return task.Task{}, err
-	}
-	s.queue.bound(found.MaxParallel)
 	e, fresh, err := s.add(r, m, asked) //nolint:contextcheck // a task outlives who asked for it
 	if err != nil {
 		return task.Task{}, err
