@@ -54,7 +54,7 @@ type spare struct {
 	by   parts
 }
 
-// part tells the role of a process, or 0 for one that initialises everything.
+// part tells the role of a process.
 func part(args []string) parts {
 	switch {
 	case len(args) == 0:
