@@ -22,7 +22,7 @@
 // can be no more spared, before it runs.
 package early
 
-import _ "unsafe" // for go:linkname
+import "unsafe" // for go:linkname too
 
 // arguments are what os.Args is made of. The name is the runtime's for package
 // os, which is initialised later.
@@ -99,7 +99,12 @@ const done = 2
 
 //nolint:gochecknoinits // the point of the package
 func init() {
-	skip(part(arguments()))
+	args := arguments()
+	role := part(args)
+	skip(role)
+	if len(args) > 0 {
+		pages(role, uintptr(unsafe.Pointer(unsafe.SliceData(args))))
+	}
 }
 
 // Role is what the first look at a process's arguments tells.
