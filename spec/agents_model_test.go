@@ -82,7 +82,7 @@ func (l *modelLab) run(t *testing.T, agent, model, script string, flags ...strin
 	defer cancel()
 	args := append([]string{"run", "--model", model, "--tool", agent, "--net", "none"}, flags...)
 	if agent == "qwen" {
-		// Its process grows to some gigabytes for a moment when a shell command
+		// Its process takes some gigabytes for a moment when its first command
 		// of its has ended (docs/agents.md).
 		args = append(args, "--memory", "12G")
 	}

@@ -57,9 +57,9 @@ var realAgents = []struct {
 // tries succeed outside of a sandbox.
 func TestAgents_WorkAndCannotGetOut(t *testing.T) {
 	t.Parallel()
-	for _, a := range realAgents {
+	for i, a := range realAgents {
 		t.Run(a.name, func(t *testing.T) {
-			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+			yard.InTurn(t, i, func(t *testing.T, y *yard.Yard) {
 				l := newAgentLab(t, y)
 				l.twin(t)
 				l.model = provider.New(agentKey, l.script()...)
@@ -259,7 +259,9 @@ const agentTime = 8 * time.Minute
 func (l *agentLab) command(ctx context.Context, agent, key string, args []string) *exec.Cmd {
 	ca := filepath.Join(l.yard.Dir, "ca.pem")
 	argv := append([]string{
-		"run", "--env", key, "--env", "NODE_EXTRA_CA_CERTS=" + ca, "--env", "SSL_CERT_FILE=" + ca, agent,
+		// A busy machine stretches the moments in which opencode's screen takes
+		// gigabytes.
+		"run", "--memory", "12G", "--env", key, "--env", "NODE_EXTRA_CA_CERTS=" + ca, "--env", "SSL_CERT_FILE=" + ca, agent,
 	}, args...)
 	cmd := l.yard.Command(ctx, argv...)
 	for i, kv := range cmd.Env {

@@ -112,7 +112,7 @@ func earlyTable(spared map[string]int) []byte {
 
 // closure returns what a role's packages import, and what those import.
 func closure(imports map[string][]string, p part) map[string]bool {
-	reached := map[string]bool{"runtime": true, module + "internal/early": true}
+	reached := map[string]bool{"runtime": true, module + "internal/early": true, module + "internal/early/pages": true}
 	var todo []string
 	for _, root := range p.roots {
 		todo = append(todo, module+root)

@@ -214,7 +214,8 @@ func TestEnv_BuiltThroughTheGateAndUsedOffline(t *testing.T) {
 	t.Parallel()
 	for _, p := range envProjects() {
 		t.Run(p.kind, func(t *testing.T) {
-			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+			// As the other in TestEnv_SeveralKindsAndFurtherPackages.
+			yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 				w := newEnvWorld(t, y, "")
 				w.commit(t, p.files)
 				if r := w.tests(t, p); r.Code == 0 { // the twin
@@ -298,7 +299,7 @@ func (w *envWorld) again(t *testing.T, kind string) {
 // may read it, since a task's id is another one.
 func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		all := map[string]string{}
 		for _, p := range envProjects() {
@@ -369,11 +370,11 @@ func (w *envWorld) checked(t *testing.T, p envProject, environment string) {
 // no other folder.
 func TestEnv_RunChecks(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		y.Dir = filepath.Join(y.Home, "work") // where tasks may have repositories
 		y.WriteHome(t, "work/README", "")
 		w := newEnvWorld(t, y, "")
-		p := envProjects()[2]
+		p := envProjects()[1]
 		w.commit(t, p.files)
 		w.Host(t, "git", "branch", "-M", "main")
 		w.Run(t, "env", "build").OK(t)
@@ -394,7 +395,7 @@ func TestEnv_RunChecks(t *testing.T) {
 		for environment, want := range map[string]string{
 			"work": "passed on", filepath.Join(w.store(), "work"): "passed on", "": "FAILED on", "none": "no environment", w.Home: "not an environment",
 		} {
-			arguments := map[string]any{"repo_path": w.Dir, "branch": "main", "command": p.test}
+			arguments := map[string]any{"repo_path": w.Dir, "branch": "main", "command": "node test.js"}
 			if environment != "" {
 				arguments["environment"] = environment
 			}
@@ -538,7 +539,7 @@ func TestEnv_NobodyInsideWritesIt(t *testing.T) {
 // --environment, whatever lies in it.
 func TestEnv_OnlyWhatWasBuilt(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		w.commit(t, envProjects()[2].files)
 		w.Run(t, "env", "build").OK(t)
@@ -594,7 +595,7 @@ func TestEnv_AFailedBuildLeavesNothing(t *testing.T) {
 // no attribute leaves out a file.
 func TestEnv_WhatIsCommittedIsBuilt(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		ran := filepath.Join(w.Home, "ran")
 		w.Write(t, "requirements.txt", "tiny\n") // not committed below

@@ -310,9 +310,9 @@ func pointerScript(paths map[string]string) string {
 func TestRES02_TheHostsGitRunsNothingOfTheSandboxs(t *testing.T) {
 	t.Attr("claim", "RES-02")
 	t.Parallel()
-	for _, form := range gitForms {
+	for turn, form := range gitForms {
 		t.Run(form.name, func(t *testing.T) {
-			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+			yard.InTurn(t, turn, func(t *testing.T, y *yard.Yard) {
 				gitDirs := form.make(t, y)
 				mark := filepath.Join(y.Home, "ran")
 				before, pointed := map[string]string{}, pointers(t, y)
@@ -386,9 +386,9 @@ func TestRES02_AGitFolderNamedAgainIsNotShownAgain(t *testing.T) {
 // what it did is there on the host.
 func TestGitWorksInside(t *testing.T) {
 	t.Parallel()
-	for _, form := range gitForms {
+	for turn, form := range gitForms {
 		t.Run(form.name, func(t *testing.T) {
-			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+			yard.InTurn(t, turn, func(t *testing.T, y *yard.Yard) {
 				gitDirs := form.make(t, y)
 				before := commands(t, gitDirs[0])
 				script, stash := "set -ex\n", ""

@@ -69,9 +69,9 @@ func ofTheSystem(program string) bool {
 func TestISO03_ToolchainsWithoutTheirCredentials(t *testing.T) {
 	t.Attr("claim", "ISO-03")
 	t.Parallel()
-	for _, tc := range homeToolchains {
+	for i, tc := range homeToolchains {
 		t.Run(tc.name, func(t *testing.T) {
-			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+			yard.InTurn(t, i, func(t *testing.T, y *yard.Yard) {
 				for _, rel := range slices.Sorted(maps.Keys(tc.files)) {
 					if says, ok := strings.CutPrefix(tc.files[rel], "#!"); ok {
 						program(t, y, rel, says)

@@ -27,6 +27,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/early"
+	_ "github.com/bailey-dev/bailey/internal/early/pages" // before all that allocates
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/modelgate"

@@ -22,7 +22,7 @@
 // can be no more spared, before it runs.
 package early
 
-import "unsafe" // for go:linkname too
+import _ "unsafe" // for go:linkname
 
 // arguments are what os.Args is made of. The name is the runtime's for package
 // os, which is initialised later.
@@ -99,13 +99,11 @@ const done = 2
 
 //nolint:gochecknoinits // the point of the package
 func init() {
-	args := arguments()
-	role := part(args)
-	skip(role)
-	if len(args) > 0 {
-		pages(role, uintptr(unsafe.Pointer(unsafe.SliceData(args))))
-	}
+	skip(part(arguments()))
 }
+
+// IsRun tells whether a process is the command line of run or exec.
+func IsRun(args []string) bool { return part(args) == running }
 
 // Role is what the first look at a process's arguments tells.
 type Role uint8

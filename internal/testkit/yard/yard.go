@@ -113,6 +113,17 @@ func Each(t *testing.T, f func(t *testing.T, y *Yard)) {
 	t.Run("user", func(t *testing.T) { f(t, Unprivileged(t)) })
 }
 
+// InTurn runs f as one sub-test, "root" or "user" by the number: of cases that
+// do not depend on who runs them, every other one is tried as the other.
+func InTurn(t *testing.T, i int, f func(t *testing.T, y *Yard)) {
+	t.Helper()
+	if i%2 == 0 {
+		t.Run("root", func(t *testing.T) { f(t, Root(t)) })
+		return
+	}
+	t.Run("user", func(t *testing.T) { f(t, Unprivileged(t)) })
+}
+
 // Root returns a yard of the caller, which must be root: the tests prove the
 // root case as well as the other.
 func Root(t testing.TB) *Yard {

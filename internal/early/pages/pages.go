@@ -1,15 +1,27 @@
 //go:build amd64
 
-package early
+// Package pages readies the memory of the processes that touch the most.
+//
+// A start touches some thousands of pages for the first time, and in a virtual
+// machine each fault takes 10 to 20 us: a third of a start. Here they come in a
+// few faults. docs/adr/0007 has what that gains.
+//
+// It is initialised after package early and before nearly all others, for it
+// imports little.
+package pages
 
 import (
 	"runtime"
 	"unsafe"
+
+	"github.com/bailey-dev/bailey/internal/early"
 )
 
-// A start touches some thousands of pages for the first time, and in a virtual
-// machine each fault takes 10 to 20 us: a third of a start. So the processes
-// that touch the most have their pages in a few faults. Measured by ADR 0007.
+// arguments are what os.Args is made of (see package early).
+//
+//go:linkname arguments os.runtime_args
+func arguments() []string
+
 const (
 	smallPage = 4 << 10
 	hugePage  = 2 << 20
@@ -32,14 +44,21 @@ func madvise(addr, length, advice uintptr) uintptr
 // sections are the bounds of the program's code and of its constants.
 func sections() (text, etext, rodata, erodata uintptr)
 
-// pages readies the memory of a role. All of it is advice: where the kernel
-// does not take one, the pages come by themselves.
-func pages(role parts, heap uintptr) {
-	switch role {
-	case gvisor:
+// All of it is advice: where the kernel does not take one, the pages come by
+// themselves.
+//
+//nolint:gochecknoinits // before what it is for
+func init() {
+	args := arguments()
+	if len(args) == 0 {
+		return
+	}
+	heap := uintptr(unsafe.Pointer(unsafe.SliceData(args)))
+	switch {
+	case early.RoleOf(args) == early.Runtime:
 		code()
 		grow(heap, gvisorHeap)
-	case running:
+	case early.IsRun(args):
 		code()
 		grow(heap, 0)
 	}
