@@ -18,6 +18,9 @@ type operation struct {
 func (r Request) operations() []operation {
 	const none = task.ID("0") // for an operation without one
 	var list []operation
+	if x := r.Examine; x != nil {
+		list = append(list, operation{none, []string{x.Path, x.Shadow}})
+	}
 	if s := r.Snapshot; s != nil {
 		list = append(list, operation{s.ID, []string{s.Path, s.Shadow, s.Clone}})
 	}

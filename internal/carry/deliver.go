@@ -216,26 +216,26 @@ func (r *repository) makeFolders(rel string) error {
 }
 
 // deleteBranch deletes agent/<id>, and no other branch.
-func (w *Worker) deleteBranch(d DeleteBranch) (Deleted, error) {
+func (w *Worker) deleteBranch(d DeleteBranch) (launcher.Deleted, error) {
 	id, err := agentBranch(d.Branch)
 	if err != nil {
-		return Deleted{}, err
+		return launcher.Deleted{}, err
 	}
 	name := "refs/heads/" + id.Branch()
 	commit, err := w.repo.ref(name)
 	if errors.Is(err, errNoRef) {
-		return Deleted{}, nil
+		return launcher.Deleted{}, nil
 	}
 	if err != nil {
-		return Deleted{}, err
+		return launcher.Deleted{}, err
 	}
 	if err := w.notCheckedOut(name); err != nil {
-		return Deleted{}, err
+		return launcher.Deleted{}, err
 	}
 	if err := w.repo.deleteRef(name); err != nil {
-		return Deleted{}, err
+		return launcher.Deleted{}, err
 	}
-	return Deleted{Deleted: true, Commit: commit}, nil
+	return launcher.Deleted{Deleted: true, Commit: commit}, nil
 }
 
 // deleteRef takes a reference out of packed-refs first and then removes its

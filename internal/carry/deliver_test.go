@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bailey-dev/bailey/internal/carry"
+	"github.com/bailey-dev/bailey/internal/launcher"
 )
 
 // worked is a bench whose agent did something that was collected.
@@ -212,11 +213,14 @@ func TestDeleteBranch(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.make(b)
-			before := refs(b)
+			before, had := refs(b), git(t, b.repo, "rev-parse", "agent/t1")
 			a, err := b.do(carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: b.place(), Branch: c.branch}})
-			got, _ := a.Head.(carry.Deleted)
+			got, _ := a.Head.(launcher.Deleted)
 			if kindOf(err) != c.kind || got.Deleted != c.gone {
 				t.Errorf("%+v, kind %s, want %s: %v", got, kindOf(err), c.kind, err)
+			}
+			if c.gone && got.Commit != had {
+				t.Errorf("it had %s, and the answer says %q", had, got.Commit)
 			}
 			if name == "locked" {
 				remove(t, b.repo+"/.git/packed-refs.lock")

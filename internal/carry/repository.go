@@ -35,8 +35,7 @@ type repository struct {
 // starts nothing.
 func open(at Repository) (*repository, error) {
 	if !at.allows(at.Path) {
-		return nil, bailey.NewError(bailey.Forbidden, at.Path+" lies outside of the folders that tasks may work in",
-			"they are tasks.roots in the settings: "+strings.Join(at.Roots, ", "))
+		return nil, at.outside()
 	}
 	dir, err := beneath.Dir(at.Path)
 	if err != nil {
@@ -56,6 +55,19 @@ func open(at Repository) (*repository, error) {
 	}
 	r := &repository{Repository: at, root: root, subdir: subdir, gitDir: found.GitDir, common: found.CommonDir}
 	return r, r.look()
+}
+
+// outside says that a path is not to be worked on, or that there is no such
+// path, which is the better thing to know.
+func (at Repository) outside() error {
+	dir, err := beneath.Dir(at.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFolder(at.Path, err)
+	}
+	if err == nil {
+		_ = dir.Close() // O_PATH: nothing to lose
+	}
+	return bailey.NewError(bailey.Forbidden, at.Path+" lies outside of the folders that tasks may work in", "they are "+strings.Join(at.Roots, ", ")+at.From)
 }
 
 // notFolder says why the folder that was named cannot be opened.

@@ -18,6 +18,7 @@ type Request struct {
 	Timeout time.Duration `json:"timeout"` // 0 means DefaultTimeout
 	Limits  Limits        `json:"limits"`
 
+	Examine      *Examine      `json:"examine,omitempty"`
 	Snapshot     *Snapshot     `json:"snapshot,omitempty"`
 	Collect      *Collect      `json:"collect,omitempty"`
 	Deliver      *Deliver      `json:"deliver,omitempty"`
@@ -63,7 +64,22 @@ func orElse[T int | int64](v, other T) T {
 type Repository struct {
 	Path  string   `json:"path"`  // a folder in its work tree
 	Roots []string `json:"roots"` // it lies below one of these
+	From  string   `json:"from"`  // who names them: the end of a sentence
 	Owner int      `json:"owner"` // the user id that it belongs to
+}
+
+// Examine looks for the commit that a snapshot would copy. The shadow is a folder
+// of its own, which does not exist before.
+type Examine struct {
+	Repository
+	Ref    string `json:"ref,omitempty"` // default HEAD
+	Shadow string `json:"shadow"`
+}
+
+// Examined is the answer to Examine.
+type Examined struct {
+	Repo   string `json:"repo"`
+	Commit string `json:"commit"`
 }
 
 // Snapshot copies a commit into a shadow and from there into a scratch clone.
@@ -119,12 +135,6 @@ type CheckedOut struct {
 	Warnings []string `json:"warnings"`
 }
 
-// Deleted is the answer to DeleteBranch.
-type Deleted struct {
-	Deleted bool   `json:"deleted"`
-	Commit  string `json:"commit"` // that it had
-}
-
 // Removed is the answer to Remove.
 type Removed struct {
 	Removed bool `json:"removed"`
@@ -162,6 +172,8 @@ func (w *Worker) Needs() Needs {
 		n.Read = append([]string{w.repo.root, w.repo.gitDir, w.repo.common}, w.repo.objects...)
 	}
 	switch r := w.req; {
+	case r.Examine != nil:
+		n.Write = []string{filepath.Dir(r.Examine.Shadow)}
 	case r.Snapshot != nil:
 		n.Write = []string{filepath.Dir(r.Snapshot.Shadow), filepath.Dir(r.Snapshot.Clone)}
 	case r.Collect != nil:
@@ -203,6 +215,8 @@ func Prepare(r Request) (*Worker, error) {
 // place is the user's repository that the operation is about, if it is.
 func (r Request) place() *Repository {
 	switch {
+	case r.Examine != nil:
+		return &r.Examine.Repository
 	case r.Snapshot != nil:
 		return &r.Snapshot.Repository
 	case r.Deliver != nil:
@@ -220,6 +234,8 @@ func (w *Worker) Do(ctx context.Context) (Answer, error) {
 	var head any
 	var err error
 	switch r := w.req; {
+	case r.Examine != nil:
+		head, err = w.examine(ctx, *r.Examine)
 	case r.Snapshot != nil:
 		head, err = w.snapshot(ctx, *r.Snapshot)
 	case r.Collect != nil:

@@ -28,6 +28,15 @@ type record struct {
 	Answer  launcher.Snapshot `json:"answer"`
 }
 
+// examine finds the commit as a snapshot does, and copies nothing.
+func (w *Worker) examine(ctx context.Context, x Examine) (Examined, error) {
+	if err := makeGitDir(x.Shadow, settings, true, w.repo.hash); err != nil {
+		return Examined{}, err
+	}
+	commit, err := w.repo.resolve(ctx, w.git.of(x.Shadow, w.repo.alternates()), x.Ref)
+	return Examined{Repo: w.repo.root, Commit: commit}, err
+}
+
 // snapshot makes the shadow and the clone. What an earlier try left unfinished
 // is removed; what it finished is answered again.
 func (w *Worker) snapshot(ctx context.Context, s Snapshot) (launcher.Snapshot, error) {

@@ -23,6 +23,7 @@ func TestSnapshot_Refuses(t *testing.T) {
 		"no roots":        {"forbidden", "outside of the folders", func(b *bench) { b.roots = nil }},
 		"name as a root":  {"forbidden", "outside of the folders", func(b *bench) { b.roots = []string{b.repo + "-not", b.repo[:len(b.repo)-1]} }},
 		"root is below":   {"not found", "is not in a git repository", func(b *bench) { b.path = b.repo + "/dir"; b.roots = []string{b.path} }},
+		"absent, outside": {"not found", "does not exist", func(b *bench) { b.path = "/nope/nothing" }},
 		"absent":          {"not found", "does not exist", func(b *bench) { b.path = b.repo + "/nothing" }},
 		"a file":          {"invalid", "is not a folder", func(b *bench) { b.path = b.repo + "/a.txt" }},
 		"link":            {"forbidden", "symbolic link", func(b *bench) { link(b, b.repo, b.folder+"/l"); b.path = b.folder + "/l" }},
@@ -78,6 +79,14 @@ func TestSnapshot_Refuses(t *testing.T) {
 			_, err := b.snapshot()
 			if kindOf(err) != c.kind || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("kind %s, want %s: %v", kindOf(err), c.kind, err)
+			}
+			// Who asks before is told the same.
+			a, early := b.do(carry.Request{Examine: &carry.Examine{Repository: b.place(), Shadow: b.folder + "/looked.git"}})
+			if kindOf(early) != c.kind || err != nil && early.Error() != err.Error() {
+				t.Errorf("examined: %v; copied: %v", early, err)
+			}
+			if got, _ := a.Head.(carry.Examined); early == nil && (got.Repo != b.repo || got.Commit != b.snap.Base) {
+				t.Errorf("examined: %+v", got)
 			}
 		})
 	}

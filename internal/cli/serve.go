@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -18,7 +15,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/launcher"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/linux/memfd"
-	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/taskapi"
@@ -31,7 +27,7 @@ import (
 type serveCommand struct {
 	Start  serveStartCommand  `cmd:"" default:"withargs" help:"Serve, in the foreground."`
 	Status serveStatusCommand `cmd:"" help:"Say whether the service runs, and where."`
-	Stop   serveStopCommand   `cmd:"" help:"End the service: tasks are cancelled, and their work is kept."`
+	Stop   serveStopCommand   `cmd:"" help:"End the service: running tasks are cancelled, and their work is kept; queued ones wait for the next start."`
 }
 
 // serveStartCommand is the service itself.
@@ -48,7 +44,7 @@ func (serveStartCommand) Help() string {
 
 The socket is serve.sock in bailey's runtime folder. Who speaks MCP over HTTP has to say the token in mcp-token, in bailey's folder of settings. The log is serve.log in the folder of state. Ctrl-C or SIGTERM ends the service in order: running tasks are cancelled, and their work is kept; a second one does not wait for that.
 
-With --json: objects with type (serving, warning, stopping, stopped), time and message; of serving pid, socket, mcp (the address; absent where it is not served) and log.`
+With --json: objects with type (serving, resumed, warning, stopping, stopped), time and message; of serving pid, socket, mcp (the address; absent where it is not served) and log; of resumed tasks, the number of those that an earlier service left and this one takes up again.`
 }
 
 // Run becomes the launcher: the process stays, and its program is one that can
@@ -60,17 +56,16 @@ func (c *serveStartCommand) Run(a *app) error {
 	if c.Idle < 0 {
 		return bailey.NewError(bailey.Invalid, "--idle: a time below 0", "such as 30s")
 	}
-	tasks, err := settings.LoadTasks(a.host.Place(a.host.Dir))
+	place := a.host.Place(a.host.Dir)
+	tasks, err := settings.LoadTasks(place)
 	if err != nil {
 		return err
 	}
 	s := launcher.Settings{
 		UID: a.host.UID, GID: a.host.GID, Home: a.host.Home,
 		Config: a.host.Dirs.Config, Data: a.host.Dirs.Data, State: a.host.Dirs.State, Runtime: a.host.Dirs.Runtime,
-		Env: servedEnv(a.host.Env), Roots: tasks.Folders(a.host.Home), Idle: c.Idle, JSON: c.JSON, Version: version.Number,
-	}
-	if tasks.MaxParallel != nil {
-		s.MaxParallel = tasks.MaxParallel.Value
+		Env: servedEnv(a.host.Env), Idle: c.Idle, JSON: c.JSON, Version: version.Number,
+		Tasks: launcher.Tasks{Roots: tasks.Folders(a.host.Home), From: tasks.Where(place.UserFile()), MaxParallel: tasks.Most()},
 	}
 	if s.MCPListen, err = c.listen(tasks); err != nil {
 		return err
@@ -133,7 +128,9 @@ type serveStatusCommand struct {
 
 // Help is what `bailey serve status --help` says beyond the flags.
 func (serveStatusCommand) Help() string {
-	return `With --json: an object with running, and where that is true pid, socket, answering (the socket takes a connection) and log; warnings where this machine cannot do all that keeps the service confined.
+	return `Looks for the service of this runtime folder, and for one that has the same tasks and was started with another XDG_RUNTIME_DIR.
+
+With --json: an object with running, and where that is true pid, socket, answering (the socket takes a connection), tasks (the folder that they are in) and log; warnings where this machine cannot do all that keeps the service confined.
 
 Exit codes: 0 when the service runs; 1 when it does not.`
 }
@@ -144,22 +141,23 @@ type served struct {
 	PID       int    `json:"pid,omitempty"`
 	Socket    string `json:"socket,omitempty"`
 	Answering bool   `json:"answering"`
-	Log       string `json:"log,omitempty"`
+	Tasks     string `json:"tasks,omitempty"`
+	Log       string `json:"log,omitempty"` // of a service of this person's folders
 
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Run looks at the lock, which the kernel keeps, and not at files.
+// Run looks at the locks, which the kernel keeps, and not at files.
 func (c *serveStatusCommand) Run(a *app) error {
-	pid, err := launcher.Holder(a.host.Dirs.Runtime)
+	found, err := launcher.Find(a.host.Dirs.Runtime, a.host.Dirs.Data)
 	if err != nil {
 		return err
 	}
 	var s served
-	if pid > 0 {
-		s = served{
-			Running: true, PID: pid, Socket: filepath.Join(a.host.Dirs.Runtime, launcher.SocketName),
-			Log: filepath.Join(a.host.Dirs.State, launcher.LogName),
+	if found != nil {
+		s = served{Running: true, PID: found.PID, Socket: found.Socket(), Tasks: found.Data}
+		if found.Data == a.host.Dirs.Data {
+			s.Log = filepath.Join(a.host.Dirs.State, launcher.LogName)
 		}
 		if s.Answering = answers(a.ctx, s.Socket); s.Answering {
 			s.Warnings = warningsOf(a.ctx, s.Socket)
@@ -168,6 +166,8 @@ func (c *serveStatusCommand) Run(a *app) error {
 	switch {
 	case c.JSON:
 		err = printJSON(a.stdout, s)
+	case s.Running && s.Log == "":
+		_, err = fmt.Fprintf(a.stdout, "running: process %d, %s, on the tasks in %s, which are others than those in %s\n", s.PID, terminal.Sanitize(s.Socket), terminal.Sanitize(s.Tasks), terminal.Sanitize(a.host.Dirs.Data))
 	case s.Running:
 		lines := []string{fmt.Sprintf("running: process %d, %s; log: %s", s.PID, s.Socket, s.Log)}
 		for _, w := range s.Warnings {
@@ -213,40 +213,3 @@ func warningsOf(ctx context.Context, socket string) []string {
 
 // serveHelloWithin is how long a service may take to say who it is.
 const serveHelloWithin = 2 * time.Second
-
-// serveStopCommand ends the service.
-type serveStopCommand struct{}
-
-// Help is what `bailey serve stop --help` says beyond the flags.
-func (serveStopCommand) Help() string {
-	return `Returns when the service has ended, with every process of its own. Where none runs, that is so already.`
-}
-
-// serveStopWithin is the promise: what a service has to do at its end takes no
-// longer.
-const serveStopWithin = 90 * time.Second
-
-// Run tells the process that has the lock to end.
-func (serveStopCommand) Run(a *app) error {
-	pid, err := launcher.Holder(a.host.Dirs.Runtime)
-	if err != nil || pid == 0 {
-		return err
-	}
-	id, err := proc.Identify(pid)
-	if err != nil {
-		return launcher.AwaitEnd(a.ctx, a.host.Dirs.Runtime)
-	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if again, herr := launcher.Holder(a.host.Dirs.Runtime); err != nil || herr != nil || again != pid || !bytes.HasPrefix(name, []byte(role.Launcher+"\x00")) {
-		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("process %d is not the service", pid), "try again")
-	}
-	if err := id.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("end the service: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, serveStopWithin)
-	defer cancel()
-	if err := launcher.AwaitEnd(ctx, a.host.Dirs.Runtime); err != nil {
-		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("the service did not end within %v", serveStopWithin), fmt.Sprintf("kill -9 %d ends it with everything that it has started", pid))
-	}
-	return nil
-}

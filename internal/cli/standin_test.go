@@ -13,6 +13,7 @@ import (
 	"time"
 
 	root "github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/taskapi"
 )
@@ -27,9 +28,10 @@ type standIn struct {
 
 const hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp \u009b31m"
 
-// serveStandIn listens where the commands of a test look.
-func serveStandIn(runtime string) (stop func(), err error) {
-	dir := filepath.Join(runtime, "bailey")
+// serveStandIn listens where the commands of a test look whose home folder and
+// runtime folder it is.
+func serveStandIn(home string) (stop func(), err error) {
+	dir := filepath.Join(home, "bailey")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -37,7 +39,11 @@ func serveStandIn(runtime string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := taskapi.NewServer(taskapi.Config{Service: &standIn{tasks: map[task.ID]*task.Task{}}, UID: os.Getuid(), Version: "test"})
+	dirs := config.FindDirs(func(string) (string, bool) { return "", false }, os.Getuid(), home)
+	s := taskapi.NewServer(taskapi.Config{
+		Service: &standIn{tasks: map[task.ID]*task.Task{}}, UID: os.Getuid(), Version: "test",
+		Folders: taskapi.Folders{Config: dirs.Config, Data: dirs.Data, State: dirs.State},
+	})
 	go func() { _ = s.Serve(l) }()
 	return func() { _ = s.Close() }, nil
 }
@@ -202,8 +208,10 @@ func (s *standIn) Check(_ context.Context, r task.CheckRequest, _ func(task.Prog
 func (s *standIn) Models(context.Context) ([]task.Model, error) { return nil, nil }
 
 func (s *standIn) Cleanup(_ context.Context, repo, branch string) (task.Cleaned, error) {
-	err := os.Remove(filepath.Join(repo, ".git/refs/heads", branch))
-	return task.Cleaned{Branch: branch, Deleted: err == nil}, nil
+	path := filepath.Join(repo, ".git/refs/heads", branch)
+	commit, _ := os.ReadFile(path)
+	err := os.Remove(path)
+	return task.Cleaned{Branch: branch, Deleted: err == nil, Commit: strings.TrimSpace(string(commit))}, nil
 }
 
 func (s *standIn) Forget(_ context.Context, id task.ID) error {

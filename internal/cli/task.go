@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/summon"
 	"github.com/bailey-dev/bailey/internal/budget"
-	"github.com/bailey-dev/bailey/internal/launcher"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/taskapi"
 	"github.com/bailey-dev/bailey/internal/terminal"
@@ -42,9 +40,11 @@ const serviceIdle = 30 * time.Second
 // tasks connects to the service of tasks, which it starts where there is none.
 // The caller closes the client.
 func (a *app) tasks() (*taskapi.Client, error) {
-	return summon.Service(a.ctx, summon.Config{
-		Executable: a.host.Executable, Socket: a.tasksSocket(), State: a.host.Dirs.State, Idle: serviceIdle,
-	})
+	c, started, err := summon.Service(a.ctx, a.service())
+	if started {
+		a.resumed(c)
+	}
+	return c, err
 }
 
 // withTasks does something with the service of tasks.
@@ -87,12 +87,40 @@ func ended(t *task.Task) error {
 	return bailey.NewError(bailey.Conflict, "task "+id+" is not done: it is "+stateText(t), "bailey task logs -f "+id+" follows it")
 }
 
-func (a *app) tasksSocket() string { return filepath.Join(a.host.Dirs.Runtime, launcher.SocketName) }
+// service says which service is this person's.
+func (a *app) service() summon.Config {
+	d := a.host.Dirs
+	return summon.Config{
+		Executable: a.host.Executable, Runtime: d.Runtime, Idle: serviceIdle,
+		Folders: taskapi.Folders{Config: d.Config, Data: d.Data, State: d.State},
+	}
+}
+
+// resumed says which tasks a service that was just started takes up again.
+func (a *app) resumed(c *taskapi.Client) {
+	list, err := c.List(a.ctx)
+	if err != nil { // it is the command's to say
+		return
+	}
+	const most = 5
+	var ids []string
+	for i := range list {
+		if list[i].State != task.Done {
+			ids = append(ids, terminal.Sanitize(string(list[i].ID)))
+		}
+	}
+	if n := len(ids); n > most {
+		ids = append(ids[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	if len(ids) > 0 {
+		_, _ = fmt.Fprintf(a.stderr, "bailey: the service was started, and takes up again what an earlier one left: %s (bailey task cancel ID ends one)\n", strings.Join(ids, ", "))
+	}
+}
 
 // taskNames lists the tasks of a service that runs, for completion.
 func (a *app) taskNames() (out []candidate) {
-	c, err := taskapi.Connect(a.ctx, a.tasksSocket())
-	if err != nil { // a completion has nobody to tell
+	c, err := summon.Running(a.ctx, a.service())
+	if c == nil || err != nil { // a completion has nobody to tell
 		return nil
 	}
 	defer c.Close()

@@ -153,7 +153,7 @@ type taskRmCommand struct {
 
 // Help is what `bailey task rm --help` says beyond the flags.
 func (taskRmCommand) Help() string {
-	return `Removes the record of a task, what is left of its copies, and its branch agent/ID. Refuses a task that is not done, and work that no other branch or tag has: it says how much that is, and --force removes it.`
+	return `Removes the record of a task, what is left of its copies, and its branch agent/ID. Refuses a task that is not done, and work that no other branch or tag has: it says how much that is, and --force removes it. With --force it says on stderr which commit the branch had, with which git brings it back.`
 }
 
 // Run removes each task.
@@ -185,8 +185,13 @@ func (a *app) removeTask(client *taskapi.Client, t *task.Task, force bool) error
 		return bailey.NewError(bailey.Conflict, fmt.Sprintf("task %s has work that is nowhere else: %s", t.ID, stake), "bailey task merge "+string(t.ID)+" takes it in; --force removes it")
 	}
 	if t.Branch != "" && t.Repo != "" {
-		if _, err := client.Cleanup(a.ctx, t.Repo, t.Branch); err != nil && !force {
+		c, err := client.Cleanup(a.ctx, t.Repo, t.Branch)
+		if err != nil && !force {
 			return err
+		}
+		if c.Commit != "" && force {
+			_, _ = fmt.Fprintf(a.stderr, "bailey: git branch %s %s in %s brings the work of task %s back, until git prunes it\n",
+				terminal.Sanitize(t.Branch), terminal.Sanitize(c.Commit), terminal.Sanitize(t.Repo), t.ID)
 		}
 	}
 	return client.Forget(a.ctx, t.ID)

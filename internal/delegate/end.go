@@ -147,12 +147,17 @@ func (s *Service) Cleanup(ctx context.Context, repoPath, branch string) (task.Cl
 	if e != nil && e.step() != stepDone {
 		return task.Cleaned{}, bailey.NewError(bailey.Conflict, fmt.Sprintf("task %s is not done", id), "cancel it first")
 	}
-	var err error
-	if out.Deleted, err = s.cfg.Engine.DeleteBranch(ctx, repoPath, branch); err != nil {
+	gone, err := s.cfg.Engine.DeleteBranch(ctx, repoPath, branch)
+	if err != nil {
 		return task.Cleaned{}, err
 	}
-	if !out.Deleted {
+	out.Deleted = gone.Deleted
+	switch {
+	case !gone.Deleted:
 		out.Notes = append(out.Notes, "the repository has no branch "+branch)
+	case objectID(gone.Commit):
+		out.Commit = gone.Commit
+		out.Notes = append(out.Notes, "git branch "+branch+" "+gone.Commit+" brings the branch back, until git prunes what no branch has")
 	}
 	switch err := s.cfg.Engine.Remove(ctx, id); {
 	case err == nil && (e == nil || e.keeps()):

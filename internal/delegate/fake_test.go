@@ -45,6 +45,8 @@ type fakeEngine struct {
 	running int
 	peak    int
 	deleted []string
+
+	parallel int // as config.yaml has it
 }
 
 type box struct {
@@ -97,6 +99,10 @@ func (e *fakeEngine) box(id task.ID) (*box, error) {
 		return b, nil
 	}
 	return nil, errGone
+}
+
+func (e *fakeEngine) Examine(_ context.Context, r launcher.ExamineRequest) (launcher.Examined, error) {
+	return launcher.Examined{Repo: r.Path, MaxParallel: e.parallel}, e.op("examine", r.ID, func() error { return nil })
 }
 
 func (e *fakeEngine) Snapshot(_ context.Context, r launcher.SnapshotRequest) (s launcher.Snapshot, err error) {
@@ -233,11 +239,11 @@ func (e *fakeEngine) Deliver(_ context.Context, id task.ID) (d launcher.Delivere
 	return d, err
 }
 
-func (e *fakeEngine) DeleteBranch(_ context.Context, _, branch string) (bool, error) {
+func (e *fakeEngine) DeleteBranch(_ context.Context, _, branch string) (launcher.Deleted, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.deleted = append(e.deleted, branch)
-	return true, nil
+	return launcher.Deleted{Deleted: true, Commit: workID}, nil
 }
 
 func (e *fakeEngine) Remove(_ context.Context, id task.ID) error {

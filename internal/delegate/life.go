@@ -264,10 +264,14 @@ func (w *watcher) each() (enough bool) {
 		if c := w.meter.cost(); c != nil {
 			r.Task.CostUSD = c
 		}
+		r.Task.Trouble = w.meter.trouble.why
 		if over && r.Cause == causeNone {
 			r.Cause = causeTurns
 		}
 	})
+	if news := w.meter.trouble.tell(); news != "" {
+		w.s.tell(w.e, task.Progress{Kind: "warning", Message: news})
+	}
 	if changed {
 		t := w.e.task()
 		w.s.tell(w.e, task.Progress{Kind: "usage", Usage: &t.Usage, CostUSD: t.CostUSD})
@@ -289,6 +293,8 @@ func (w *watcher) end(st launcher.Status) {
 		r.End = &st
 		r.Task.Started, r.Task.Ended = st.Started, st.Ended
 		r.Heard = w.meter.heard
+		r.Heard.Last = w.meter.trouble.row > 0
+		r.Task.Trouble = ""
 		r.Heard.Turns, r.Heard.Calls = sum.Turns, sum.Calls
 		if sum.Ended {
 			r.Heard.Reason = sum.Reason

@@ -3,7 +3,9 @@ package delegate
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/pricing"
@@ -26,6 +28,50 @@ type meter struct {
 	priced  bool
 	heard   heard
 	changed bool // the usage, since it was last asked
+	trouble trouble
+}
+
+// trouble is what keeps the model from answering: calls that failed in a row, at
+// the provider and not for what the agent did.
+type trouble struct {
+	row  int    // how many
+	why  string // of the last: the gateway's sentence
+	news string // what is to be told since it was last asked; "" is nothing
+}
+
+// failed counts a call that the provider did not answer. It is told of at the
+// first, when the reason is another, and then ever more rarely: agents try again
+// and again.
+func (t *trouble) failed(why string) {
+	t.row++
+	if why != t.why || t.row&(t.row-1) == 0 {
+		t.news = why + "; the agent tries again by itself"
+		if t.row > 1 {
+			t.news = fmt.Sprintf("%s, as %d calls in a row were not answered; the agent tries again by itself", why, t.row)
+		}
+	}
+	t.why = why
+}
+
+// passed ends a row.
+func (t *trouble) passed() {
+	if t.row > 0 {
+		t.news = "the model's provider answers again"
+	}
+	t.row, t.why = 0, ""
+}
+
+// tell returns what is to be told, once.
+func (t *trouble) tell() string {
+	news := t.news
+	t.news = ""
+	return news
+}
+
+// providers reports a reason (docs/events.md) that lies with the provider, or
+// on the way to it.
+func providers(reason string) bool {
+	return strings.HasPrefix(reason, "provider_") || reason == "stream_broken"
 }
 
 func newMeter() *meter {
@@ -51,8 +97,10 @@ func (m *meter) line(b []byte) {
 	switch e.Type { //nolint:exhaustive // the others say nothing of a task
 	case bailey.EventModelCall:
 		m.call(e)
+		m.asked(e)
 	case bailey.EventModelRefused:
 		m.heard.Spent = m.heard.Spent || e.Reason == "budget_spent"
+		m.asked(e)
 	case bailey.EventModelTotal:
 		m.total(e.Use)
 	case bailey.EventLimitReached:
@@ -70,6 +118,22 @@ func (m *meter) line(b []byte) {
 func (m *meter) say(s string) {
 	if s != "" && len(m.heard.Warnings) < mostSaid {
 		m.heard.Warnings = append(m.heard.Warnings, line(s, mostSaidBytes))
+	}
+}
+
+// asked takes down whether the provider answered a call.
+func (m *meter) asked(e bailey.Event) {
+	switch {
+	case providers(e.Reason):
+		why := line(e.Message, mostSaidBytes)
+		if why == "" {
+			why = "the model's provider did not answer (" + line(e.Reason, mostName) + ")"
+		}
+		m.heard.Failed++
+		m.heard.Trouble = why
+		m.trouble.failed(why)
+	case e.Type == bailey.EventModelCall && e.Reason == "":
+		m.trouble.passed()
 	}
 }
 

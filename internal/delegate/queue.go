@@ -3,14 +3,15 @@ package delegate
 import (
 	"slices"
 	"sync"
+
+	"github.com/bailey-dev/bailey/internal/task"
 )
 
 // queue hands out places: so many agents of each model, and so many in all.
 // Who came first is served first, but for those whose model is full.
 type queue struct {
-	most int // in all
-
 	mu      sync.Mutex
+	most    int // in all
 	busy    map[string]int
 	total   int
 	waiting []*ticket
@@ -27,7 +28,7 @@ type ticket struct {
 	place int // that it was told
 }
 
-func newQueue(most int) *queue { return &queue{most: most, busy: make(map[string]int)} }
+func newQueue() *queue { return &queue{busy: make(map[string]int)} }
 
 // enter lines a task up. One that has its place already, since its agent runs,
 // gets it whatever the bounds are.
@@ -61,6 +62,19 @@ func (q *queue) leave(t *ticket) {
 		q.waiting = slices.DeleteFunc(q.waiting, func(w *ticket) bool { return w == t })
 	}
 	q.serve()
+}
+
+// bound sets how many may have a place in all; 0 is task.MostAgents.
+func (q *queue) bound(most int) {
+	if most <= 0 || most > task.MostAgents {
+		most = task.MostAgents
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.most != most {
+		q.most = most
+		q.serve()
+	}
 }
 
 func (q *queue) give(t *ticket) {

@@ -68,10 +68,13 @@ type record struct {
 type heard struct {
 	Turns    int      `json:"turns"`
 	Calls    int      `json:"calls"`
-	Reason   string   `json:"reason,omitempty"` // of the agent's end, in its word
-	Error    string   `json:"error,omitempty"`  // the agent's last fault
-	Spent    bool     `json:"spent,omitempty"`  // the budget stopped it
-	Limit    string   `json:"limit,omitempty"`  // that ended the sandbox, by bailey's events
+	Reason   string   `json:"reason,omitempty"`  // of the agent's end, in its word
+	Error    string   `json:"error,omitempty"`   // the agent's last fault
+	Spent    bool     `json:"spent,omitempty"`   // the budget stopped it
+	Limit    string   `json:"limit,omitempty"`   // that ended the sandbox, by bailey's events
+	Failed   int      `json:"failed,omitempty"`  // model calls that the provider did not answer
+	Trouble  string   `json:"trouble,omitempty"` // why the last of them
+	Last     bool     `json:"last,omitempty"`    // no call after it was answered
 	Warnings []string `json:"warnings,omitempty"`
 }
 

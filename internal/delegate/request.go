@@ -131,7 +131,7 @@ func checkCommand(c string) error {
 }
 
 // choose fills in the model and the agent of a request and returns the model.
-func choose(r *task.Request, models []task.Model) (task.Model, error) {
+func (s *Service) choose(r *task.Request, models []task.Model) (task.Model, error) {
 	if len(models) == 0 {
 		return task.Model{}, bailey.NewError(bailey.NotFound, "there are no models", "bailey models example --write writes a models.yaml to begin with")
 	}
@@ -146,13 +146,21 @@ func choose(r *task.Request, models []task.Model) (task.Model, error) {
 	r.Model = m.ID
 	switch {
 	case len(m.Harnesses) == 0:
-		return m, bailey.NewError(bailey.Unavailable, fmt.Sprintf("no agent on this machine speaks the protocol of model %s (%s)", m.ID, m.Dialect), "install one that does (docs/agents.md), or name another model")
+		return m, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the running service finds no agent that speaks the protocol of model %s (%s)", m.ID, m.Dialect), "install one that does (docs/agents.md), or name another model; "+s.looked())
 	case r.Harness == "":
 		r.Harness = m.Harnesses[0]
 	case !slices.Contains(m.Harnesses, r.Harness):
-		return m, invalid(fmt.Sprintf("agent %q cannot work with model %s", line(r.Harness, mostName), m.ID), "with it can: "+strings.Join(m.Harnesses, ", "))
+		return m, invalid(fmt.Sprintf("agent %q cannot work with model %s: the running service does not find it, or it does not speak the model's protocol (%s)", line(r.Harness, mostName), m.ID, m.Dialect),
+			"with it can: "+strings.Join(m.Harnesses, ", ")+"; "+s.looked())
 	}
 	return m, nil
+}
+
+// looked says where agents are looked for, and how to have that be another
+// place.
+func (s *Service) looked() string {
+	const most = 2048
+	return fmt.Sprintf("it looks on the PATH of its start, %q: after bailey serve stop the next command starts it with its own", line(s.cfg.Path, most))
 }
 
 func idsOf(models []task.Model) []string {

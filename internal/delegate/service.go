@@ -36,6 +36,9 @@ type Config struct {
 	Now    func() time.Time // the clock
 	Log    func(string)     // operators' text, a line each; may be nil
 
+	Path    string      // the PATH that agents are looked for on, for messages
+	Resumed func(n int) // told once how many tasks a service before this one left; may be nil
+
 	Most   int                                                                  // agents at once, over all models; 0: task.MostAgents
 	Active func(tasks int)                                                      // told how many tasks and checks are not done, at each change; must not block; may be nil
 	Listen func(agent string, event func(transcript.Event)) (Transcript, error) // default: transcript.New
@@ -51,6 +54,9 @@ func (c *Config) fill() {
 	}
 	if c.Active == nil {
 		c.Active = func(int) {}
+	}
+	if c.Resumed == nil {
+		c.Resumed = func(int) {}
 	}
 	if c.Listen == nil {
 		c.Listen = func(agent string, event func(transcript.Event)) (Transcript, error) {
@@ -91,11 +97,8 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, store: st, checking: make(chan struct{}, task.MostChecks), ending: make(chan struct{}), tasks: make(map[task.ID]*entry), others: make(map[task.ID]struct{})}
-	most := task.MostAgents
-	if cfg.Most > 0 {
-		most = min(most, cfg.Most)
-	}
-	s.queue = newQueue(most)
+	s.queue = newQueue()
+	s.queue.bound(cfg.Most)
 	records, damaged, err := st.load()
 	if err != nil {
 		return nil, errors.Join(err, st.close())
@@ -148,6 +151,9 @@ func (s *Service) Run(ctx context.Context) error {
 		s.begins(e, byID[e.id]) //nolint:contextcheck // s.run is the context
 	}
 	s.mu.Unlock()
+	if len(old) > 0 {
+		s.cfg.Resumed(len(old))
+	}
 	s.sweep(ctx, known)
 	<-ctx.Done()
 	s.mu.Lock()
@@ -220,8 +226,11 @@ func (s *Service) begins(e *entry, known *launcher.Status) {
 	if e.old && r.Cancel {
 		e.askEnd()
 	}
-	if e.old && works {
+	switch {
+	case e.old && works:
 		s.tell(e, task.Progress{Kind: "warning", Message: "the service was started anew; the task goes on"})
+	case e.old && r.Step == stepQueue:
+		s.tell(e, task.Progress{Kind: "warning", Message: "the service was started anew; the task waits for a place again"})
 	}
 	if works || r.Step == stepQueue {
 		e.ticket = s.queue.enter(r.Request.Model, r.Limit, works, func(place, of int) {
@@ -258,7 +267,8 @@ func (s *Service) idle() {
 	s.cfg.Active(s.active)
 }
 
-// Delegate takes a task.
+// Delegate takes a task. One that could not begin as things are is refused, and
+// nothing is kept of it.
 func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, error) {
 	if err := check(&r); err != nil {
 		return task.Task{}, err
@@ -271,10 +281,15 @@ func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, erro
 	if err != nil {
 		return task.Task{}, err
 	}
-	m, err := choose(&r, models)
+	m, err := s.choose(&r, models)
 	if err != nil {
 		return task.Task{}, err
 	}
+	found, err := s.cfg.Engine.Examine(ctx, launcher.ExamineRequest{ID: newID("look", s.taken), Path: r.RepoPath, Ref: r.Ref, Environment: r.Environment})
+	if err != nil {
+		return task.Task{}, err
+	}
+	s.queue.bound(found.MaxParallel)
 	e, fresh, err := s.add(r, m, asked) //nolint:contextcheck // a task outlives who asked for it
 	if err != nil {
 		return task.Task{}, err

@@ -193,6 +193,7 @@ func TestQueue_KeepsToTheModelsPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFake(t)
+		e.parallel = 3
 		e.behave = func(b *box) { time.Sleep(time.Minute); b.end(0, "") }
 		d := open(t, e, folder(t), func(c *delegate.Config) { c.Most = 3 })
 		defer d.close()
@@ -334,6 +335,7 @@ func TestCancel_BeforeTheAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFake(t)
+		e.parallel = 1
 		e.behave = func(b *box) { <-b.stop; b.end(143, "stop") }
 		d := open(t, e, folder(t), func(c *delegate.Config) { c.Most = 1 })
 		defer d.close()
@@ -621,8 +623,11 @@ func TestCleanup_DeletesBranchesOfTasksAlone(t *testing.T) {
 			}
 		}
 		got, err := d.Cleanup(t.Context(), "/home/user/repo", asked.ID.Branch())
-		if err != nil || !got.Deleted || got.Clones != 1 {
+		if err != nil || !got.Deleted || got.Clones != 1 || got.Commit != workID {
 			t.Errorf("%+v, %v", got, err)
+		}
+		if all := strings.Join(got.Notes, "\n"); !strings.Contains(all, "git branch "+asked.ID.Branch()+" "+workID+" brings") {
+			t.Errorf("how to have it back is not said: %s", all)
 		}
 		if diff := cmp.Diff([]string{asked.ID.Branch()}, e.deleted); diff != "" {
 			t.Error(diff)
@@ -823,6 +828,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e, dir := newFake(t), folder(t)
+		e.parallel = 1
 		e.behave = func(b *box) { <-b.stop; b.end(143, "stop") }
 		d := open(t, e, dir, func(c *delegate.Config) { c.Most = 1 })
 		first, second := d.delegate(want("work")), d.delegate(want("work"))
@@ -836,10 +842,135 @@ func TestDrain(t *testing.T) {
 		}
 		d.close()
 		e.behave = func(b *box) { b.end(0, "") }
-		d = open(t, e, dir)
+		resumed := make(chan int, 2)
+		d = open(t, e, dir, func(c *delegate.Config) { c.Resumed = func(n int) { resumed <- n } })
 		defer d.close()
+		if n := <-resumed; n != 1 {
+			t.Errorf("%d tasks are said to be taken up again", n)
+		}
 		if got := d.finish(second.ID).Result; got.Status != task.Success {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestDelegate_RefusesWhatCouldNotBegin: at the call, and nothing is kept of it.
+func TestDelegate_RefusesWhatCouldNotBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, dir := newFake(t), folder(t)
+		d := open(t, e, dir)
+		defer d.close()
+		synctest.Wait()
+		absent := bailey.NewError(bailey.NotFound, "/nope does not exist", "name a folder in a git repository")
+		e.refuse["examine"] = absent
+		if _, err := d.Delegate(t.Context(), want("work")); !errors.Is(err, absent) {
+			t.Errorf("%v", err)
+		}
+		if all, err := d.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("recorded: %v %v", all, err)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+			t.Errorf("kept: %v %v", files, err)
+		}
+		delete(e.refuse, "examine")
+		twin := d.delegate(want("work"))
+		if r := d.finish(twin.ID); r.Status != task.Success {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestDelegate_ReadsHowManyAnew: what config.yaml says now is what holds for the
+// tasks that come, and for those that wait.
+func TestDelegate_ReadsHowManyAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t)
+		e.parallel = 1
+		e.behave = func(b *box) { <-b.stop; b.end(143, "stop") }
+		d := open(t, e, folder(t), func(c *delegate.Config) { c.Most = 1 })
+		defer d.close()
+		first, second := d.delegate(want("work")), d.delegate(want("work"))
+		synctest.Wait()
+		state := func(id task.ID) task.State {
+			got, err := d.Get(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.State
+		}
+		if state(first.ID) != task.Running || state(second.ID) != task.Queued {
+			t.Errorf("one at once: %s, %s", state(first.ID), state(second.ID))
+		}
+		e.parallel = 2
+		third := d.delegate(want("work"))
+		synctest.Wait()
+		if state(second.ID) != task.Running || state(third.ID) != task.Queued {
+			t.Errorf("two at once: %s, %s", state(second.ID), state(third.ID))
+		}
+		for _, id := range []task.ID{third.ID, second.ID, first.ID} {
+			if _, err := d.Cancel(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestTrouble_OfTheProviderIsTold: while it lasts, when it is over, and in the
+// result; what the agent itself did wrong is not such trouble.
+func TestTrouble_OfTheProviderIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t)
+		mended, ended := make(chan struct{}), make(chan struct{})
+		e.behave = func(b *box) {
+			b.event(`"type":"model.refused","reason":"unknown_field","message":"no such field"`)
+			for range 3 {
+				b.event(`"type":"model.refused","reason":"provider_failed","status":500,"message":"the provider main answered 500"`)
+			}
+			<-mended
+			b.event(`"type":"model.call","use":{"input_tokens":1}`)
+			<-ended
+			b.event(`"type":"model.refused","reason":"provider_unreachable","message":"the provider main cannot be reached: \u001b[31mno connection"`)
+			b.end(1, "")
+		}
+		d := open(t, e, folder(t))
+		defer d.close()
+		asked := d.delegate(want("work"))
+		var told []string
+		followed := make(chan task.Task, 1)
+		go func() {
+			got, _ := d.Follow(t.Context(), asked.ID, func(p task.Progress) {
+				if p.Kind == "warning" {
+					told = append(told, p.Message)
+				}
+			})
+			followed <- got
+		}()
+		settle := func() { time.Sleep(time.Second); synctest.Wait() }
+		settle()
+		if got, err := d.Get(t.Context(), asked.ID); err != nil || got.Trouble != "the provider main answered 500" {
+			t.Errorf("while it lasts: %q, %v", got.Trouble, err)
+		}
+		close(mended)
+		settle()
+		if got, err := d.Get(t.Context(), asked.ID); err != nil || got.Trouble != "" {
+			t.Errorf("when it is over: %q, %v", got.Trouble, err)
+		}
+		close(ended)
+		got := <-followed
+		want := []string{
+			"the provider main answered 500, as 2 calls in a row were not answered; the agent tries again by itself",
+			"the model's provider answers again",
+			`the provider main cannot be reached: \x1b[31mno connection; the agent tries again by itself`,
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Error(diff)
+		}
+		all := strings.Join(got.Result.Warnings, "\n")
+		if !strings.Contains(all, "the model's provider did not answer at the end; model calls that failed: 4, the last since the provider main cannot be reached") || got.Trouble != "" {
+			t.Errorf("the result says %q, and the task %q", all, got.Trouble)
 		}
 	})
 }

@@ -85,6 +85,12 @@ func explain(r *record) {
 	if r.Heard.Spent {
 		r.warn("the budget is spent: the model refused the agent's last calls")
 	}
+	switch h := r.Heard; {
+	case h.Last:
+		r.warn(fmt.Sprintf("the model's provider did not answer at the end; model calls that failed: %d, the last since %s", h.Failed, h.Trouble))
+	case h.Failed > 0:
+		r.warn(fmt.Sprintf("model calls that the provider did not answer: %d, the last since %s; later ones were answered", h.Failed, h.Trouble))
+	}
 	if s := statusOf(r); s == task.HarnessError && r.End.Limit != limitLost && r.Failure == "" {
 		text := fmt.Sprintf("the agent ended with exit code %d", r.End.ExitCode)
 		if r.Heard.Error != "" {

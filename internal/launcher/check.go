@@ -138,6 +138,11 @@ func checkNumber(what string, n, least, most int) error {
 }
 
 // Check reports what an Engine must not be asked.
+func (r ExamineRequest) Check() error {
+	return first(checkID(r.ID), checkPath(r.Path), checkRef("commit", r.Ref), checkText("the environment's name", r.Environment, 0, MaxPath))
+}
+
+// Check reports what an Engine must not be asked.
 func (r SnapshotRequest) Check() error {
 	return first(checkID(r.ID), checkPath(r.Path), checkRef("commit", r.Ref))
 }

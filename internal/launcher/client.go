@@ -142,6 +142,11 @@ func (c *Client) tell(ctx context.Context, o op, request any) error {
 	return err
 }
 
+// Examine is Engine's.
+func (c *Client) Examine(ctx context.Context, r ExamineRequest) (Examined, error) {
+	return get[Examined](ctx, c, opExamine, r)
+}
+
 // Snapshot is Engine's.
 func (c *Client) Snapshot(ctx context.Context, r SnapshotRequest) (Snapshot, error) {
 	return get[Snapshot](ctx, c, opSnapshot, r)
@@ -208,8 +213,8 @@ func (c *Client) Deliver(ctx context.Context, id task.ID) (Delivered, error) {
 }
 
 // DeleteBranch is Engine's.
-func (c *Client) DeleteBranch(ctx context.Context, path, branch string) (bool, error) {
-	return get[bool](ctx, c, opDelete, branchRequest{Path: path, Branch: branch})
+func (c *Client) DeleteBranch(ctx context.Context, path, branch string) (Deleted, error) {
+	return get[Deleted](ctx, c, opDelete, branchRequest{Path: path, Branch: branch})
 }
 
 // Remove is Engine's.

@@ -20,12 +20,13 @@ type Host interface {
 type Activity struct {
 	Clients int `json:"clients"`
 	Tasks   int `json:"tasks"`
+	Resumed int `json:"resumed,omitempty"` // of the tasks that a service before this one left: since control began
 }
 
 // Check reports what cannot be.
 func (a Activity) Check() error {
 	const most = 1 << 20
-	return first(checkNumber("clients", a.Clients, 0, most), checkNumber("tasks", a.Tasks, 0, most))
+	return first(checkNumber("clients", a.Clients, 0, most), checkNumber("tasks", a.Tasks, 0, most), checkNumber("resumed", a.Resumed, 0, most))
 }
 
 // SocketName is the name of the service's Unix socket in bailey's runtime
@@ -54,6 +55,13 @@ const (
 // out of its reach: as root's service it has an id of its own.
 func StatePath() string { return "/proc/self/fd/" + strconv.Itoa(FDState) }
 
+// Folders are those of bailey's that tell one service from another.
+type Folders struct {
+	Config string `json:"config"`
+	Data   string `json:"data"`
+	State  string `json:"state"`
+}
+
 // ControlSettings is what control has to know.
 type ControlSettings struct {
 	UID         int           `json:"uid"`                 // whose service it is: peers of FDClients have this id, or 0
@@ -62,5 +70,7 @@ type ControlSettings struct {
 	MaxParallel int           `json:"max_parallel"`        // tasks at once, over all models; 0: task.MostAgents
 	Idle        time.Duration `json:"idle,omitempty"`      // the service ends after so long without client and task; 0: never
 	Version     string        `json:"version"`             // of bailey
+	Folders     Folders       `json:"folders"`             // what the service works on
+	Path        string        `json:"path,omitempty"`      // the PATH that agents are looked for on
 	Restarted   int           `json:"restarted,omitempty"` // how often control has crashed before in this service
 }

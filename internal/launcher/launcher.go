@@ -19,6 +19,10 @@ import (
 // Engine is the list. Ids have been checked where an Engine is implemented,
 // whoever calls. All errors that the caller can cause are *bailey.Error.
 type Engine interface { //nolint:interfacebloat // it is the whole list, and closed
+	// Examine says what would keep a task from its beginning: it reads the
+	// user's settings anew, and looks for the commit and the environment. The
+	// id is its own, and nothing is kept of it.
+	Examine(ctx context.Context, r ExamineRequest) (Examined, error)
 	// Snapshot makes the task's folder and copies a commit of the user's
 	// repository into its shadow, and that into the scratch clone. Again with
 	// the same id and request it returns what is there.
@@ -40,13 +44,27 @@ type Engine interface { //nolint:interfacebloat // it is the whole list, and clo
 	// Deliver puts the commit into the user's repository as agent/<id>.
 	Deliver(ctx context.Context, id task.ID) (Delivered, error)
 	// DeleteBranch deletes an agent/ branch of a repository, and no other.
-	DeleteBranch(ctx context.Context, path, branch string) (deleted bool, err error)
+	DeleteBranch(ctx context.Context, path, branch string) (Deleted, error)
 	// Remove takes away all that the launcher keeps of an ended task.
 	Remove(ctx context.Context, id task.ID) error
 	// Known lists the tasks and checks that the launcher keeps something of.
 	Known(ctx context.Context) ([]Status, error)
 	// Models lists what models.yaml has, and which agents are installed.
 	Models(ctx context.Context) ([]task.Model, error)
+}
+
+// ExamineRequest names what a task needs.
+type ExamineRequest struct {
+	ID          task.ID `json:"id"`
+	Path        string  `json:"path"`          // absolute: a folder in the user's repository
+	Ref         string  `json:"ref,omitempty"` // default HEAD
+	Environment string  `json:"environment,omitempty"`
+}
+
+// Examined is what was found.
+type Examined struct {
+	Repo        string `json:"repo"`         // root of the work tree
+	MaxParallel int    `json:"max_parallel"` // as config.yaml has it now; 0: any number
 }
 
 // SnapshotRequest names the commit that a task begins from.
@@ -145,4 +163,10 @@ type Collected struct {
 type Delivered struct {
 	Branch string `json:"branch"`
 	Commit string `json:"commit"`
+}
+
+// Deleted is what became of a branch that was to go.
+type Deleted struct {
+	Deleted bool   `json:"deleted"`          // it was there
+	Commit  string `json:"commit,omitempty"` // that it had
 }

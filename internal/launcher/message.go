@@ -28,6 +28,7 @@ type op string
 
 // The operations, and the one that ends another.
 const (
+	opExamine  op = "examine"
 	opSnapshot op = "snapshot"
 	opAgent    op = "agent"
 	opCheck    op = "check"

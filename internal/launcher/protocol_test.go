@@ -49,6 +49,13 @@ func (e *fakeEngine) file(text string) *os.File {
 	return f
 }
 
+func (e *fakeEngine) Examine(_ context.Context, r launcher.ExamineRequest) (launcher.Examined, error) {
+	if r.Environment == "none" {
+		return launcher.Examined{}, bailey.NewError(bailey.NotFound, "there is no environment none", "bailey env ls lists them")
+	}
+	return launcher.Examined{Repo: r.Path, MaxParallel: 3}, nil
+}
+
 func (e *fakeEngine) Snapshot(_ context.Context, r launcher.SnapshotRequest) (launcher.Snapshot, error) {
 	if r.Path == "/nowhere" {
 		return launcher.Snapshot{}, bailey.NewError(bailey.NotFound, "there is no folder /nowhere", "name another")
@@ -87,8 +94,10 @@ func (e *fakeEngine) Deliver(_ context.Context, id task.ID) (launcher.Delivered,
 	return launcher.Delivered{Branch: id.Branch(), Commit: "abc"}, nil
 }
 
-func (e *fakeEngine) DeleteBranch(context.Context, string, string) (bool, error) { return true, nil }
-func (e *fakeEngine) Remove(context.Context, task.ID) error                      { return nil }
+func (e *fakeEngine) DeleteBranch(context.Context, string, string) (launcher.Deleted, error) {
+	return launcher.Deleted{Deleted: true, Commit: "abc"}, nil
+}
+func (e *fakeEngine) Remove(context.Context, task.ID) error { return nil }
 
 func (e *fakeEngine) Known(context.Context) ([]launcher.Status, error) {
 	return []launcher.Status{{ID: "a", Started: time.Unix(1, 0).UTC()}}, nil
@@ -153,6 +162,12 @@ func TestClient_EachOperation(t *testing.T) {
 	c := connect(t, e)
 	ctx := t.Context()
 
+	if got, err := c.Examine(ctx, launcher.ExamineRequest{ID: "x", Path: "/repo"}); err != nil || got.Repo != "/repo" || got.MaxParallel != 3 {
+		t.Errorf("examine: %v, %v", got, err)
+	}
+	if _, err := c.Examine(ctx, launcher.ExamineRequest{ID: "x", Path: "/repo", Environment: "none"}); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("examine, without an environment: %v", err)
+	}
 	snap, err := c.Snapshot(ctx, launcher.SnapshotRequest{ID: "a", Path: "/repo"})
 	if err != nil || snap.Repo != "/repo" || len(snap.Warnings) != 1 || len(snap.Warnings[0]) != 100<<10 {
 		t.Errorf("snapshot: %v, %.60v", err, snap)
@@ -186,8 +201,8 @@ func TestClient_EachOperation(t *testing.T) {
 	if d, err := c.Deliver(ctx, "a"); err != nil || d.Branch != "agent/a" {
 		t.Errorf("deliver: %v, %v", d, err)
 	}
-	if ok, err := c.DeleteBranch(ctx, "/repo", "agent/a"); err != nil || !ok {
-		t.Errorf("delete: %v, %v", ok, err)
+	if got, err := c.DeleteBranch(ctx, "/repo", "agent/a"); err != nil || got != (launcher.Deleted{Deleted: true, Commit: "abc"}) {
+		t.Errorf("delete: %v, %v", got, err)
 	}
 	if err := c.Remove(ctx, "a"); err != nil {
 		t.Error(err)
@@ -505,8 +520,8 @@ func (e *strictEngine) Snapshot(_ context.Context, r launcher.SnapshotRequest) (
 	return launcher.Snapshot{}, e.valid(r.ID)
 }
 
-func (e *strictEngine) DeleteBranch(_ context.Context, _, branch string) (bool, error) {
-	return false, e.valid(task.ID(strings.TrimPrefix(branch, "agent/")))
+func (e *strictEngine) DeleteBranch(_ context.Context, _, branch string) (launcher.Deleted, error) {
+	return launcher.Deleted{}, e.valid(task.ID(strings.TrimPrefix(branch, "agent/")))
 }
 
 func (e *strictEngine) valid(id task.ID) error {

@@ -115,6 +115,9 @@ type checked interface{ Check() error }
 // operations is the closed list.
 func operations() map[op]operation {
 	return map[op]operation{ //nolint:exhaustive // cancel is no operation of an Engine
+		opExamine: on(func(ctx context.Context, e Host, r ExamineRequest) (any, []*os.File, error) {
+			return plain(e.Examine(ctx, r))
+		}),
 		opSnapshot: on(func(ctx context.Context, e Host, r SnapshotRequest) (any, []*os.File, error) {
 			return plain(e.Snapshot(ctx, r))
 		}),

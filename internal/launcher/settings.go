@@ -25,28 +25,35 @@ type Settings struct {
 	// process of the service has any.
 	Env []string `json:"env"`
 
-	Roots       []string      `json:"roots"`                // absolute folders: repositories lie in them
-	MaxParallel int           `json:"max_parallel"`         // agents at once; 0: task.MostAgents
-	MCPListen   string        `json:"mcp_listen,omitempty"` // HOST:PORT on loopback; empty: MCP over HTTP is not served
-	Idle        time.Duration `json:"idle,omitempty"`       // the service ends after so long without client and task; 0: never
-	JSON        bool          `json:"json,omitempty"`       // what is said on standard output is JSON lines
-	Version     string        `json:"version"`
+	Tasks     Tasks         `json:"tasks"`                // as config.yaml is now; it is read anew for each task
+	MCPListen string        `json:"mcp_listen,omitempty"` // HOST:PORT on loopback; empty: MCP over HTTP is not served
+	Idle      time.Duration `json:"idle,omitempty"`       // the service ends after so long without client and task; 0: never
+	JSON      bool          `json:"json,omitempty"`       // what is said on standard output is JSON lines
+	Version   string        `json:"version"`
 }
 
 // Check reports the first thing that is not as the launcher needs it.
 func (s *Settings) Check() error {
-	for _, dir := range append([]string{s.Config, s.Data, s.State, s.Runtime, s.Home}, s.Roots...) {
+	for _, dir := range []string{s.Config, s.Data, s.State, s.Runtime, s.Home} {
 		if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
 			return invalid("the folder %q is not absolute", clip(dir))
 		}
 	}
-	if len(s.Roots) == 0 {
-		return invalid("no folder is named for repositories")
-	}
-	if s.MaxParallel < 0 || s.Idle < 0 {
+	if s.Idle < 0 {
 		return invalid("a number below 0")
 	}
-	return nil
+	return s.Tasks.Check()
+}
+
+// Path is the PATH of whoever started the service: where its git and its agents
+// are looked for.
+func (s *Settings) Path() string {
+	for _, pair := range s.Env {
+		if list, ok := strings.CutPrefix(pair, "PATH="); ok {
+			return list
+		}
+	}
+	return ""
 }
 
 // Names of files of the service.
@@ -59,11 +66,12 @@ const (
 
 // Said is a line of `bailey serve --local --json`.
 type Said struct {
-	Type    string    `json:"type"` // serving, warning, stopping, stopped
+	Type    string    `json:"type"` // serving, resumed, warning, stopping, stopped
 	Time    time.Time `json:"time"`
 	PID     int       `json:"pid,omitempty"`
 	Socket  string    `json:"socket,omitempty"`
 	MCP     string    `json:"mcp,omitempty"` // address; absent where it is not served
 	Log     string    `json:"log,omitempty"`
+	Tasks   int       `json:"tasks,omitempty"` // of resumed: how many
 	Message string    `json:"message,omitempty"`
 }

@@ -96,7 +96,7 @@ func (s *Server) addCleanup() error {
 	out, err2 := schemaOf[task.Cleaned]()
 	return add(s, tool[cleanupInput]{
 		name: toolCleanup, title: "Clean up after a task",
-		about: "Deletes the branch agent/<id> of a repository and the copies of its work, merged or not. It deletes no other branch.",
+		about: "Deletes the branch agent/<id> of a repository and the copies of its work, merged or not. The answer names the commit that the branch had, with which git brings it back. It deletes no other branch.",
 		hints: hints{destroys: true, again: true}, handle: s.cleanup,
 	}, in, out, err, err2)
 }

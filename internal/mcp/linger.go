@@ -1,10 +1,9 @@
 package mcp
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"sync"
 	"time"
@@ -53,27 +52,6 @@ func (d *dialogue) settle(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// lines hands on every whole line of what passes through it.
-type lines struct {
-	rest []byte
-	line func([]byte)
-}
-
-func (l *lines) pass(p []byte) {
-	for {
-		before, after, found := bytes.Cut(p, []byte("\n"))
-		if len(l.rest)+len(before) > requestLimit {
-			l.rest, before = nil, nil // whoever reads it refuses it
-		}
-		if !found {
-			l.rest = append(l.rest, before...)
-			return
-		}
-		l.line(append(l.rest, before...))
-		l.rest, p = l.rest[:0], after
-	}
-}
-
 // kind tells a request (1) and an answer (-1) from the rest.
 func kind(line []byte) int {
 	var m struct {
@@ -89,50 +67,33 @@ func kind(line []byte) int {
 	return -1
 }
 
-// asking is what a client writes. Its end is told when its questions are
-// answered.
-type asking struct {
-	io.ReadCloser
-	ctx   context.Context //nolint:containedctx // of the client
-	seen  lines
-	talks *dialogue
-}
-
-// Read reads.
-func (a *asking) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
-	a.seen.pass(p[:n])
-	if errors.Is(err, io.EOF) {
-		a.talks.settle(a.ctx, lastAnswers)
-	}
-	return n, err
-}
-
-// answering is what a client reads.
+// answering is what a client reads. Each Write is a whole message.
 type answering struct {
 	io.WriteCloser
-	seen lines
+	mu        sync.Mutex
+	says, had func(line []byte) // before and after it is written
 }
 
 // Write writes.
 func (a *answering) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.says(p)
 	n, err := a.WriteCloser.Write(p)
-	a.seen.pass(p[:n])
+	a.had(p)
 	return n, err
 }
 
-// converse has the end of in wait for what out has still to say.
+// converse has the end of in wait for what out has still to say, and what is no
+// message answered and passed over.
 func converse(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (io.ReadCloser, io.WriteCloser) {
 	talks := &dialogue{}
-	asked := func(line []byte) {
-		if kind(line) > 0 {
-			talks.add(1)
-		}
-	}
-	answered := func(line []byte) {
+	s := &sieve{ReadCloser: in, ctx: ctx, from: bufio.NewReader(in), talks: talks, to: &answering{WriteCloser: out}}
+	s.to.says = s.agreed
+	s.to.had = func(line []byte) {
 		if kind(line) < 0 {
 			talks.add(-1)
 		}
 	}
-	return &asking{ReadCloser: in, ctx: ctx, seen: lines{line: asked}, talks: talks}, &answering{WriteCloser: out, seen: lines{line: answered}}
+	return s, s.to
 }

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -397,5 +398,54 @@ func until(t *testing.T, holds func() bool) {
 			t.Fatal("it does not come")
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// TestServeIO_AnswersWhatIsNoMessage: with an error, and goes on.
+func TestServeIO_AnswersWhatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	inR, inW := pipe(t)
+	outR, outW := pipe(t)
+	ended := make(chan error, 1)
+	go func() { ended <- newServer(t, &fakeService{}, 0).ServeIO(t.Context(), inR, outW) }()
+	answers := bufio.NewScanner(outR)
+	answers.Buffer(nil, 1<<20)
+	ask := func(line string) string {
+		t.Helper()
+		go func() { _, _ = io.WriteString(inW, line) }()
+		if !answers.Scan() {
+			t.Fatalf("no answer to %.80q: %v", line, answers.Err())
+		}
+		return answers.Text()
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"0"}}}` + "\n"
+	long := `{"jsonrpc":"2.0","id":9,"method":"` + strings.Repeat("x", 5<<20) + "\"}\n"
+	for _, c := range []struct{ line, code, id string }{
+		{"what is this\n", "-32700", "null"},
+		{"\x00\xff\xfe\n", "-32700", "null"},
+		{"\n  \r\n{\n", "-32700", "null"},
+		{`{"jsonrpc":"2.0","id":5,"method":"ping"} {}` + "\n", "-32700", "null"},
+		{"42\n", "-32600", "null"},
+		{`{"id":"a","method":"ping"}` + "\n", "-32600", `"a"`},
+		{"[]\n", "-32600", "null"},
+		{`[{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]` + "\n", "-32600", "null"},
+		{long, "-32600", "null"},
+	} {
+		if got := ask(c.line); !strings.Contains(got, `"id":`+c.id+`,"error":{"code":`+c.code+`,"message":"what was sent is no message: `) {
+			t.Errorf("%.60q: %s", c.line, got)
+		}
+	}
+	if got := ask(hello); !strings.Contains(got, `"serverInfo"`) {
+		t.Errorf("after them: %s", got)
+	}
+	if got := ask(`[{"jsonrpc":"2.0","id":5,"method":"ping"}]` + "\n"); !strings.Contains(got, "-32600") {
+		t.Errorf("a batch: %s", got)
+	}
+	if got := ask(`{"jsonrpc":"2.0","id":6,"method":"ping"}` + "\r\n"); !strings.Contains(got, `"id":6,"result"`) {
+		t.Errorf("twin: %s", got)
+	}
+	_ = inW.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

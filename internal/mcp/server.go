@@ -56,7 +56,8 @@ func New(c Config) (*Server, error) {
 
 // ServeIO serves one client that writes to in and reads from out, a message a
 // line, until in ends or ctx does; answers that are next to ready then are still
-// given. Calls of a client that goes away without cancelling them end, and the
+// given. A line that is no message is answered with an error, and what follows it
+// is taken. Calls of a client that goes away without cancelling them end, and the
 // tasks that they waited for go on.
 func (s *Server) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	in, out = converse(ctx, in, out)

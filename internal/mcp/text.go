@@ -176,6 +176,9 @@ func taskLine(t *task.Task) string {
 func taskText(t *task.Task) string {
 	var p page
 	p.line("task %s", taskLine(t))
+	if t.Trouble != "" {
+		p.line("warning: %s; the agent tries again by itself", printable(t.Trouble, ""))
+	}
 	if t.Result != nil {
 		p.line("")
 		p.WriteString(resultText(t.Result))

@@ -87,6 +87,23 @@ func (t Tasks) Folders(home string) []string {
 	return out
 }
 
+// Where says by which words the folders hold, of a user's file: the end of a
+// sentence that has named them.
+func (t Tasks) Where(file string) string {
+	if len(t.Roots) == 0 {
+		return ", the home folder, as " + file + " has no tasks.roots; name others there"
+	}
+	return ", by tasks.roots at " + t.Roots[0].From + "; name another there"
+}
+
+// Most is how many agents run at once; 0: any number.
+func (t Tasks) Most() int {
+	if t.MaxParallel == nil {
+		return 0
+	}
+	return t.MaxParallel.Value
+}
+
 // LoadTasks reads what the user's own file says of tasks.
 func LoadTasks(p Place) (Tasks, error) {
 	f, err := readUser(p.UserFile())

@@ -35,6 +35,7 @@ func TestTasks_WhatIsWrongHasItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"tasks: {root: [/x]}":                   `f:1:9: unknown key "root" in tasks; did you mean "roots"?`,
 		"tasks: {roots: []}":                    "f:1:16: ",
+		"tasks: {roots: [~]}":                   `f:1:17: tasks.roots[0]: ~ is YAML's word for nothing; for the text write "~", in quotes`,
 		"tasks: {roots: [src]}":                 `f:1:17: tasks.roots: "src" is not an absolute folder`,
 		"tasks: {max_parallel: 0}":              "f:1:23: ",
 		"tasks: {max_parallel: many}":           "f:1:23: ",

@@ -187,7 +187,8 @@ type Task struct {
 	Turns   int       `json:"turns"`
 	Usage   Usage     `json:"usage"`
 	CostUSD *float64  `json:"cost_usd"`
-	Result  *Result   `json:"result,omitempty"` // of one that is done, where one task is asked for
+	Trouble string    `json:"trouble,omitempty"` // of one that runs: why its model's provider does not answer just now
+	Result  *Result   `json:"result,omitempty"`  // of one that is done, where one task is asked for
 	Request *Request  `json:"request,omitempty"`
 }
 
@@ -263,8 +264,9 @@ type Price struct {
 // Cleaned says what a clean-up took away.
 type Cleaned struct {
 	Branch  string   `json:"branch"`
-	Deleted bool     `json:"deleted"` // the branch was there
-	Clones  int      `json:"clones"`  // copies of the work that were removed
+	Deleted bool     `json:"deleted"`          // the branch was there
+	Commit  string   `json:"commit,omitempty"` // object id that it had: `git branch` with it brings the branch back
+	Clones  int      `json:"clones"`           // copies of the work that were removed
 	Notes   []string `json:"notes"`
 }
 

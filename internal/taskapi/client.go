@@ -23,8 +23,9 @@ import (
 // Client is task.Service at the other end of a socket. It is safe for
 // concurrent use.
 type Client struct {
-	path string
-	http http.Client
+	path  string
+	http  http.Client
+	hello Hello
 }
 
 var _ task.Service = (*Client)(nil)
@@ -40,12 +41,19 @@ func Connect(ctx context.Context, path string) (*Client, error) {
 		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) },
 		DisableCompression: true, MaxIdleConns: 1, MaxIdleConnsPerHost: 1,
 	}
-	if _, err := c.Hello(ctx); err != nil {
+	var err error
+	if c.hello, err = c.Hello(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
+
+// Folders are those that the service said it works on when it was connected to.
+func (c *Client) Folders() Folders { return c.hello.Folders }
+
+// Socket is where it listens.
+func (c *Client) Socket() string { return c.path }
 
 // dial connects, and looks who listens.
 func dial(ctx context.Context, path string) (net.Conn, error) {

@@ -30,6 +30,7 @@ type Config struct {
 	Service task.Service
 	UID     int              // of the user who is answered; root is too
 	Version string           // of bailey
+	Folders Folders          // that the service works on
 	Clients func(number int) // told how many are connected, at each change; must not block; may be nil
 
 	Warnings []string // of Hello
@@ -163,7 +164,7 @@ func body(r *http.Request, to any) error {
 }
 
 func (s *Server) hello(http.ResponseWriter, *http.Request) (any, error) {
-	return Hello{Version: s.cfg.Version, PID: os.Getpid(), Warnings: s.cfg.Warnings}, nil
+	return Hello{Version: s.cfg.Version, PID: os.Getpid(), Folders: s.cfg.Folders, Warnings: s.cfg.Warnings}, nil
 }
 
 func (s *Server) delegate(_ http.ResponseWriter, r *http.Request) (any, error) {

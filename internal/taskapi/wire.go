@@ -21,10 +21,18 @@ const (
 
 // Hello says who serves.
 type Hello struct {
-	Version string `json:"version"` // of bailey
-	PID     int    `json:"pid"`     // of control
+	Version string  `json:"version"` // of bailey
+	PID     int     `json:"pid"`     // of control
+	Folders Folders `json:"folders"`
 
 	Warnings []string `json:"warnings,omitempty"` // what this machine cannot do to keep control confined
+}
+
+// Folders are those that a service works on.
+type Folders struct {
+	Config string `json:"config"` // bailey's folder of settings
+	Data   string `json:"data"`
+	State  string `json:"state"`
 }
 
 // fault is an error on its way.

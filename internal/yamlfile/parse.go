@@ -193,6 +193,8 @@ func (p *Parser) check(n *yaml.Node, s *Spec, path string) {
 		p.At(n, "%s: anchors and aliases are not read; write it out", where)
 	case n.Style&yaml.TaggedStyle != 0:
 		p.At(n, "%s: tags such as %s are not read; leave it out", where, n.Tag)
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Value != "" && s.Kind == Text:
+		p.At(n, "%s: %s is YAML's word for nothing; for the text write \"%s\", in quotes", where, n.Value, n.Value)
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null" && s.Kind != Any:
 		p.At(n, "%s has no value; give it one, or leave the key out", where)
 	default:

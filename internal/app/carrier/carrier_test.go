@@ -121,9 +121,9 @@ func TestRole_WholeLifeOfATask(t *testing.T) {
 	if out.Commit != got.Commit || git(t, folder+"/check", "status", "--porcelain", "--branch") != "## agent/t1" {
 		t.Errorf("%+v", out)
 	}
-	var gone carry.Deleted
+	var gone launcher.Deleted
 	ask(t, s, carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: place, Branch: "agent/t1"}}, &gone)
-	if !gone.Deleted || git(t, repo, "branch", "--list", "agent/*") != "" {
+	if !gone.Deleted || gone.Commit != got.Commit || git(t, repo, "branch", "--list", "agent/*") != "" {
 		t.Errorf("%+v", gone)
 	}
 	var removed carry.Removed

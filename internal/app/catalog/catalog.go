@@ -1,9 +1,10 @@
-// Package catalog is the role that lists models and agents for tasks: a process
-// that reads models.yaml and looks for installed agents, says both as JSON, and
-// ends. It opens no vault, holds no key and asks no provider anything.
+// Package catalog is the role that reads the user's files for the service of
+// tasks, each time anew: a process that reads models.yaml and looks for installed
+// agents, or reads what config.yaml says of tasks, says it as JSON, and ends. It
+// opens no vault, holds no key and asks no provider anything.
 //
-// It is apart from the launcher, since what reads models and judges agents
-// brings half of a model gateway along.
+// It is apart from the launcher, since what reads files that people write, and
+// judges agents, brings half of a model gateway along.
 package catalog
 
 import (
@@ -25,6 +26,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/pricing"
+	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
@@ -36,7 +38,7 @@ const maxSettings = 64 << 10
 func Main() int {
 	err := errors.Join(inherit.Check(launcher.FDSettings, launcher.FDSettings), harden.Process(), harden.KeepDescriptors())
 	if err == nil {
-		err = list(os.NewFile(launcher.FDSettings, "settings"), os.Stdout, config.Environment())
+		err = answer(os.NewFile(launcher.FDSettings, "settings"), os.Stdout, config.Environment())
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "bailey catalog: %v\n", err)
@@ -45,29 +47,51 @@ func Main() int {
 	return 0
 }
 
-// list says what the settings on a descriptor lead to.
-func list(settings io.Reader, to io.Writer, env config.Lookup) error {
+// answer says what the settings on a descriptor lead to.
+func answer(from io.Reader, to io.Writer, env config.Lookup) error {
 	var s launcher.CatalogSettings
-	if err := inherit.Document(settings, maxSettings, &s); err != nil {
+	if err := inherit.Document(from, maxSettings, &s); err != nil {
 		return err
 	}
 	c := launcher.Catalog{Models: []task.Model{}}
-	found, err := models.Load(s.Config, "")
-	if e, ok := errors.AsType[*yamlfile.InvalidError](err); ok {
-		err = e.Short(models.CheckCommand)
+	read, check := tasksOf, settings.CheckCommand
+	if s.Models {
+		read, check = modelsOf, models.CheckCommand
 	}
-	switch {
-	case err != nil:
+	err := read(s, env, &c)
+	if e, ok := errors.AsType[*yamlfile.InvalidError](err); ok {
+		err = e.Short(check)
+	}
+	if err != nil {
 		c.Error = launcher.FaultOf(err)
-	case found != nil:
-		host := harness.Host{Arch: runtime.GOARCH, Home: s.Home, Path: filepath.SplitList(env.Get("PATH")), Files: harness.OS{}}
-		for i := range found.Models {
-			c.Models = append(c.Models, modelOf(found, &found.Models[i], host))
-		}
 	}
 	if err := json.NewEncoder(to).Encode(c); err != nil {
 		return fmt.Errorf("say the catalog: %w", err)
 	}
+	return nil
+}
+
+// modelsOf lists the models.
+func modelsOf(s launcher.CatalogSettings, env config.Lookup, c *launcher.Catalog) error {
+	found, err := models.Load(s.Config, "")
+	if err != nil || found == nil {
+		return err
+	}
+	host := harness.Host{Arch: runtime.GOARCH, Home: s.Home, Path: filepath.SplitList(env.Get("PATH")), Files: harness.OS{}}
+	for i := range found.Models {
+		c.Models = append(c.Models, modelOf(found, &found.Models[i], host))
+	}
+	return nil
+}
+
+// tasksOf says what tasks may do.
+func tasksOf(s launcher.CatalogSettings, _ config.Lookup, c *launcher.Catalog) error {
+	p := settings.Place{ConfigDir: s.Config}
+	t, err := settings.LoadTasks(p)
+	if err != nil {
+		return err
+	}
+	c.Tasks = launcher.Tasks{Roots: t.Folders(s.Home), From: t.Where(p.UserFile()), MaxParallel: t.Most()}
 	return nil
 }
 

@@ -29,13 +29,13 @@ func say(t *testing.T, text, path string) launcher.Catalog {
 			t.Fatal(err)
 		}
 	}
-	settings, err := json.Marshal(launcher.CatalogSettings{Config: home, Home: home})
+	settings, err := json.Marshal(launcher.CatalogSettings{Config: home, Home: home, Models: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	env := func(name string) (string, bool) { return path, name == "PATH" }
-	if err := list(bytes.NewReader(settings), &out, env); err != nil {
+	if err := answer(bytes.NewReader(settings), &out, env); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "some-key") {

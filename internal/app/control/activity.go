@@ -29,6 +29,9 @@ func (a *activity) tasks(n int) { a.set(func() { a.now.Tasks = n }) }
 func (a *activity) unix(n int)  { a.set(func() { a.unixes = n }) }
 func (a *activity) mcp(n int)   { a.set(func() { a.others = n }) }
 
+// resumed is told once, of what a service before this one left.
+func (a *activity) resumed(n int) { a.set(func() { a.now.Resumed = n }) }
+
 func (a *activity) set(f func()) {
 	a.mu.Lock()
 	f()

@@ -105,8 +105,12 @@ func serve(ctx context.Context, s launcher.ControlSettings, lacks []string) erro
 	gone := make(chan error, 1)
 	go func() { gone <- engine.Run() }()
 	use := newActivity(engine)
+	resumed := use.resumed
+	if s.Restarted > 0 { // what this service itself has begun goes on
+		resumed = nil
+	}
 	service, err := delegate.New(delegate.Config{
-		Engine: engine, Folder: launcher.StatePath(), Now: time.Now, Log: say, Most: s.MaxParallel, Active: use.tasks,
+		Engine: engine, Folder: launcher.StatePath(), Now: time.Now, Log: say, Most: s.MaxParallel, Active: use.tasks, Resumed: resumed, Path: s.Path,
 		Warnings: lacks,
 	})
 	if err != nil {
@@ -161,7 +165,7 @@ func open(s launcher.ControlSettings, service *delegate.Service, use *activity, 
 		return nil, err
 	}
 	d := &doors{clients: clients, server: taskapi.NewServer(taskapi.Config{
-		Service: service, UID: s.UID, Version: s.Version, Warnings: lacks, Clients: use.unix,
+		Service: service, UID: s.UID, Version: s.Version, Warnings: lacks, Folders: taskapi.Folders(s.Folders), Clients: use.unix,
 	})}
 	if d.mcp, err = openMCP(s, service, use); err != nil {
 		return nil, errors.Join(err, clients.Close())

@@ -105,7 +105,7 @@ func supervised(t *testing.T, order string) (state string, log *spoken, r *rest,
 	log = &spoken{}
 	r = newRest(time.Hour, time.Now)
 	c := &control{
-		home: e.home, host: host{e, r}, settings: launcher.ControlSettings{UID: os.Getuid()}, state: state, clients: clients,
+		home: e.home, host: host{e, r, func(int) {}}, settings: launcher.ControlSettings{UID: os.Getuid()}, state: state, clients: clients,
 		log: slog.New(slog.NewJSONHandler(log, nil)), now: time.Now,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -181,7 +181,7 @@ func TestRest_Over(t *testing.T) {
 		t.Error("it is over while there is a client")
 	case <-time.After(5 * wait):
 	}
-	r.tell(launcher.Activity{})
+	r.tell(launcher.Activity{Resumed: 1}) // what it was: nobody needs it for that
 	<-over
 	never := newRest(0, time.Now)
 	select {

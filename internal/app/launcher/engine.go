@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,11 @@ type engine struct {
 	point    func(name string) // called at every step, for tests that kill the process there
 	late     time.Duration     // behind a runner's own deadline: lateBy
 
+	// Reads asks what the user's files say now.
+	reads func(ctx context.Context, models bool) (launcher.Catalog, error)
+
 	mu     sync.Mutex
+	tasks  launcher.Tasks // as config.yaml was when it was last read
 	units  map[task.ID]*unit
 	agents int // that run, or are about to
 	checks int // likewise
@@ -39,13 +44,14 @@ type engine struct {
 
 // helpers are the children that read what strangers wrote, each for one
 // operation.
-type helpers interface {
+type helpers interface { //nolint:interfacebloat // a method for each operation, and closed
+	examine(ctx context.Context, r launcher.ExamineRequest, at place) (repo string, err error)
 	snapshot(ctx context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error)
 	checkout(ctx context.Context, r launcher.CheckRequest, at place) (launcher.Snapshot, error)
 	// collect writes a launcher.Collected as one line, and the diff behind it.
 	collect(ctx context.Context, id task.ID, at place, to *os.File) error
 	deliver(ctx context.Context, id task.ID, repo string, at place) (launcher.Delivered, error)
-	deleteBranch(ctx context.Context, path, branch string) (bool, error)
+	deleteBranch(ctx context.Context, path, branch string) (launcher.Deleted, error)
 }
 
 // place is where a task's work lies. The folder is the helper's to give to the
@@ -223,9 +229,80 @@ func (e *engine) step(u *unit, what doing, do func() (func(*record), error)) err
 	return errors.Join(err, saved)
 }
 
+// Examine is Engine's.
+func (e *engine) Examine(ctx context.Context, r launcher.ExamineRequest) (launcher.Examined, error) {
+	none := launcher.Examined{}
+	if err := r.Check(); err != nil {
+		return none, err
+	}
+	if err := e.renew(ctx); err != nil {
+		return none, err
+	}
+	if _, err := e.environment(r.Environment); err != nil {
+		return none, err
+	}
+	u, release, err := e.hold(ctx, r.ID, true)
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	if rec := u.record(); rec.Asked != nil || rec.Check {
+		return none, taken(r.ID)
+	}
+	got := launcher.Examined{MaxParallel: e.allowed().MaxParallel}
+	err = e.step(u, snapshotting, func() (func(*record), error) {
+		if err := e.store.makeWork(r.ID); err != nil {
+			return nil, err
+		}
+		got.Repo, err = e.helpers.examine(ctx, r, e.placeOf(r.ID))
+		return func(*record) {}, err
+	})
+	return got, errors.Join(err, e.drop(r.ID))
+}
+
+// renew reads anew what config.yaml says of tasks. Where it is wrong, nothing
+// new begins; what has begun goes on by what it said before.
+func (e *engine) renew(ctx context.Context) error {
+	c, err := e.reads(ctx, false)
+	if err != nil {
+		return err
+	}
+	if err := c.Tasks.Check(); err != nil {
+		return err
+	}
+	tasks := withReal(c.Tasks)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tasks = tasks
+	return nil
+}
+
+// allowed is what tasks may do by what was read last.
+func (e *engine) allowed() launcher.Tasks {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tasks
+}
+
+// withReal adds the paths that roots have without links: a repository lies in
+// one by that too.
+func withReal(t launcher.Tasks) launcher.Tasks {
+	roots := slices.Clone(t.Roots)
+	for _, dir := range t.Roots {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(roots, real) {
+			roots = append(roots, real)
+		}
+	}
+	t.Roots = roots
+	return t
+}
+
 // Snapshot is Engine's.
 func (e *engine) Snapshot(ctx context.Context, r launcher.SnapshotRequest) (launcher.Snapshot, error) {
 	if err := r.Check(); err != nil {
+		return launcher.Snapshot{}, err
+	}
+	if err := e.renew(ctx); err != nil {
 		return launcher.Snapshot{}, err
 	}
 	u, release, err := e.hold(ctx, r.ID, true)
@@ -261,9 +338,12 @@ func taken(id task.ID) error {
 }
 
 // DeleteBranch is Engine's.
-func (e *engine) DeleteBranch(ctx context.Context, path, branch string) (bool, error) {
+func (e *engine) DeleteBranch(ctx context.Context, path, branch string) (launcher.Deleted, error) {
 	if id, ok := strings.CutPrefix(branch, task.BranchPrefix); !ok || !task.ID(id).Valid() {
-		return false, bailey.NewError(bailey.Forbidden, "only branches of tasks are deleted", "")
+		return launcher.Deleted{}, bailey.NewError(bailey.Forbidden, "only branches of tasks are deleted", "")
+	}
+	if err := e.renew(ctx); err != nil {
+		return launcher.Deleted{}, err
 	}
 	return e.helpers.deleteBranch(ctx, path, branch)
 }

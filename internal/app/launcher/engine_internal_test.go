@@ -141,6 +141,57 @@ func TestEngine_AnIdIsOneTasks(t *testing.T) {
 	}
 }
 
+// TestEngine_ExaminesAndKeepsNothing: what is asked for a task that is not there
+// yet leaves nothing, whatever the answer is.
+func TestEngine_ExaminesAndKeepsNothing(t *testing.T) {
+	e, h := mustEngine(t, t.TempDir())
+	ctx := t.Context()
+	file := launcher.Tasks{Roots: []string{"/repo"}, MaxParallel: 5}
+	var wrong error
+	e.reads = func(context.Context, bool) (launcher.Catalog, error) { return launcher.Catalog{Tasks: file}, wrong }
+	ask := launcher.ExamineRequest{ID: "x", Path: "/repo"}
+	if got, err := e.Examine(ctx, ask); err != nil || got.Repo != "/repo" || got.MaxParallel != 5 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	refused := bailey.NewError(bailey.NotFound, "no such commit", "")
+	h.fail = refused
+	if _, err := e.Examine(ctx, ask); !errors.Is(err, refused) {
+		t.Errorf("a commit that is not there: %v", err)
+	}
+	h.fail = nil
+	ask.Environment = "none"
+	if _, err := e.Examine(ctx, ask); bailey.KindOf(err) != bailey.NotFound {
+		t.Errorf("an environment that is not there: %v", err)
+	}
+	ask.Environment = ""
+	if known, err := e.Known(ctx); err != nil || len(known) != 0 {
+		t.Errorf("kept: %v, %v", known, err)
+	}
+	if ids, err := e.store.ids(); err != nil || len(ids) != 0 {
+		t.Errorf("folders: %v, %v", ids, err)
+	}
+	// What the file says now holds, and where it is wrong nothing new begins.
+	file.Roots = []string{"/other"}
+	if _, err := e.Examine(ctx, ask); err != nil || !slices.Equal(e.allowed().Roots, file.Roots) {
+		t.Errorf("%v, %v", e.allowed(), err)
+	}
+	wrong = bailey.NewError(bailey.Invalid, "config.yaml:1:1: wrong", "")
+	for name, do := range map[string]func() error{
+		"examine":  func() error { _, err := e.Examine(ctx, ask); return err },
+		"snapshot": func() error { _, err := e.Snapshot(ctx, snapshotOf("s")); return err },
+		"check":    func() error { _, err := e.StartCheck(ctx, checkOf("c", "end")); return err },
+		"delete":   func() error { _, err := e.DeleteBranch(ctx, "/repo", "agent/a"); return err },
+	} {
+		if err := do(); !errors.Is(err, wrong) {
+			t.Errorf("%s, with a file that is wrong: %v", name, err)
+		}
+	}
+	wrong = nil
+	if got, err := e.DeleteBranch(ctx, "/repo", "agent/a"); err != nil || !got.Deleted || got.Commit != "work" {
+		t.Errorf("twin: %+v, %v", got, err)
+	}
+}
+
 func TestEngine_ACheck(t *testing.T) {
 	e, _ := mustEngine(t, t.TempDir())
 	ctx := t.Context()
@@ -224,7 +275,9 @@ func TestEngine_TheDeadlineIsItsOwn(t *testing.T) {
 // TestEngine_Places: no more agents run than may.
 func TestEngine_Places(t *testing.T) {
 	e, _ := mustEngine(t, t.TempDir())
-	e.settings.MaxParallel = 1
+	e.reads = func(context.Context, bool) (launcher.Catalog, error) {
+		return launcher.Catalog{Tasks: launcher.Tasks{Roots: []string{"/repo"}, MaxParallel: 1}}, nil
+	}
 	begin(t, e, "a", "wait")
 	if _, err := e.Snapshot(t.Context(), snapshotOf("b")); err != nil {
 		t.Fatal(err)
@@ -246,7 +299,9 @@ func TestEngine_Places(t *testing.T) {
 // once than the launcher's own number, whatever the settings allow.
 func TestEngine_CeilingOfSandboxes(t *testing.T) {
 	e, _ := mustEngine(t, t.TempDir())
-	e.settings.MaxParallel = 10 * mostSandboxes
+	e.reads = func(context.Context, bool) (launcher.Catalog, error) {
+		return launcher.Catalog{Tasks: launcher.Tasks{Roots: []string{"/repo"}, MaxParallel: 10 * mostSandboxes}}, nil
+	}
 	ctx := t.Context()
 	for i := range mostSandboxes {
 		id := task.ID(fmt.Sprintf("s%d", i))

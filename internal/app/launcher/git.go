@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/carrier"
 	"github.com/bailey-dev/bailey/internal/carry"
 	"github.com/bailey-dev/bailey/internal/launcher"
@@ -22,35 +22,35 @@ import (
 type git struct {
 	home     *household
 	settings launcher.Settings
+	allowed  func() launcher.Tasks
 }
 
 // start has one operation done, once there is a place for it.
 func (g *git) start(ctx context.Context, folder string, r carry.Request) (*os.File, error) {
+	program, err := g.program()
+	if err != nil {
+		return nil, err
+	}
 	if err := g.home.helping.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer g.home.helping.leave()
-	return carrier.Starter{Git: g.program(), Folder: folder, Run: g.home.run}.Start(ctx, r)
+	return carrier.Starter{Git: program, Folder: folder, Run: g.home.run}.Start(ctx, r)
 }
 
-// program is the git on the user's PATH; empty for the starter's own search,
-// which says that there is none.
-func (g *git) program() string {
-	for _, pair := range g.settings.Env {
-		list, ok := strings.CutPrefix(pair, "PATH=")
-		if !ok {
+// program is the git on the PATH of whoever started the service.
+func (g *git) program() (string, error) {
+	list := g.settings.Path()
+	for _, dir := range filepath.SplitList(list) {
+		if !filepath.IsAbs(dir) {
 			continue
 		}
-		for _, dir := range filepath.SplitList(list) {
-			if !filepath.IsAbs(dir) {
-				continue
-			}
-			if path, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
-				return path
-			}
+		if path, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
+			return path, nil
 		}
 	}
-	return ""
+	return "", bailey.NewError(bailey.Unavailable, fmt.Sprintf("the running service finds no git: it has the PATH of its start, %q", list),
+		"install git; if it is on your PATH by now, bailey serve stop, and the next command starts the service with that")
 }
 
 // ask is start for what answers with one value.
@@ -65,7 +65,15 @@ func ask[A any](ctx context.Context, g *git, folder string, r carry.Request) (A,
 
 // repository is one that a user names.
 func (g *git) repository(path string) carry.Repository {
-	return carry.Repository{Path: path, Roots: g.settings.Roots}
+	t := g.allowed()
+	return carry.Repository{Path: path, Roots: t.Roots, From: t.From}
+}
+
+func (g *git) examine(ctx context.Context, r launcher.ExamineRequest, at place) (string, error) {
+	got, err := ask[carry.Examined](ctx, g, at.folder, carry.Request{Examine: &carry.Examine{
+		Repository: g.repository(r.Path), Ref: r.Ref, Shadow: at.shadow,
+	}})
+	return got.Repo, err
 }
 
 func (g *git) snapshot(ctx context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error) {
@@ -98,7 +106,6 @@ func (g *git) deliver(ctx context.Context, id task.ID, repo string, at place) (l
 	return ask[launcher.Delivered](ctx, g, at.folder, carry.Request{Deliver: &carry.Deliver{Repository: g.repository(repo), ID: id, Shadow: at.shadow}})
 }
 
-func (g *git) deleteBranch(ctx context.Context, path, branch string) (bool, error) {
-	got, err := ask[carry.Deleted](ctx, g, "", carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: g.repository(path), Branch: branch}})
-	return got.Deleted, err
+func (g *git) deleteBranch(ctx context.Context, path, branch string) (launcher.Deleted, error) {
+	return ask[launcher.Deleted](ctx, g, "", carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: g.repository(path), Branch: branch}})
 }

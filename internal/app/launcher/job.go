@@ -121,7 +121,7 @@ func (e *engine) reserve(kind taskrun.Kind) error {
 	if n := e.agents + e.checks; n >= mostSandboxes {
 		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d agents and checks run already, and no more than %d may at once", n, mostSandboxes), "wait for one to end, or cancel one: bailey task ls lists them")
 	}
-	if most := e.settings.MaxParallel; kind == taskrun.Agent && most > 0 && e.agents >= most {
+	if most := e.tasks.MaxParallel; kind == taskrun.Agent && most > 0 && e.agents >= most {
 		return bailey.NewError(bailey.Exhausted, fmt.Sprintf("%d tasks run already", e.agents), "wait for one, or raise tasks.max_parallel")
 	}
 	*e.placesOf(kind)++
@@ -189,6 +189,9 @@ func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, as
 		return err
 	}
 	var got launcher.Snapshot
+	if err := e.renew(ctx); err != nil {
+		return err
+	}
 	err = e.step(u, snapshotting, func() (_ func(*record), err error) {
 		if err := e.store.makeWork(r.ID); err != nil {
 			return nil, err

@@ -124,6 +124,10 @@ func (h *plainHelpers) did(name string) error {
 	return h.fail
 }
 
+func (h *plainHelpers) examine(_ context.Context, r launcher.ExamineRequest, at place) (string, error) {
+	return r.Path, errors.Join(os.Mkdir(at.shadow, 0o700), h.did("examine"))
+}
+
 func (h *plainHelpers) snapshot(_ context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error) {
 	if err := errors.Join(os.Mkdir(at.workspace, 0o700), os.Mkdir(at.shadow, 0o700)); err != nil {
 		return launcher.Snapshot{}, err
@@ -147,8 +151,8 @@ func (h *plainHelpers) deliver(_ context.Context, id task.ID, _ string, _ place)
 	return launcher.Delivered{Branch: id.Branch(), Commit: "work"}, h.did("deliver")
 }
 
-func (h *plainHelpers) deleteBranch(context.Context, string, string) (bool, error) {
-	return true, h.did("delete")
+func (h *plainHelpers) deleteBranch(context.Context, string, string) (launcher.Deleted, error) {
+	return launcher.Deleted{Deleted: true, Commit: "work"}, h.did("delete")
 }
 
 // newEngine is one with a folder.
@@ -165,6 +169,9 @@ func newEngine(data string) (*engine, *plainHelpers, error) {
 	e := &engine{
 		settings: launcher.Settings{Data: data, Env: []string{}}, store: s, home: home, helpers: h, log: slog.New(slog.DiscardHandler),
 		now: time.Now, changed: func() {}, point: func(string) {}, late: lateBy, units: make(map[task.ID]*unit),
+		reads: func(context.Context, bool) (launcher.Catalog, error) {
+			return launcher.Catalog{Tasks: launcher.Tasks{Roots: []string{"/repo"}}}, nil
+		},
 	}
 	return e, h, e.recover(context.Background())
 }

@@ -1,14 +1,15 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type service struct {
 	out      *voice
 	log      *slog.Logger
 	rest     *rest
+	told     sync.Once   // what is taken up of the service before
 	held     []io.Closer // until the end
 }
 
@@ -66,12 +68,8 @@ func newService(ctx context.Context, settings launcher.Settings, out *voice) (*s
 	if err := private(settings.Runtime, settings.UID); err != nil {
 		return s, err
 	}
-	for _, dir := range []string{settings.Data, settings.Runtime} {
-		lock, err := launcher.Claim(dir)
-		if err != nil {
-			return s, err
-		}
-		s.held = append(s.held, lock)
+	if err := s.claim(); err != nil {
+		return s, err
 	}
 	file, err := openLog(filepath.Join(settings.State, launcher.LogName), logSize)
 	if err != nil {
@@ -85,6 +83,34 @@ func newService(ctx context.Context, settings launcher.Settings, out *voice) (*s
 	return s, s.makeControl(ctx)
 }
 
+// claim takes the locks of the two folders that one service has for itself: of
+// its tasks, and of its socket. Each leads to the other.
+func (s *service) claim() error {
+	data, runtime := s.settings.Data, s.settings.Runtime
+	lock, err := launcher.Claim(data, runtime)
+	if held, ok := errors.AsType[*launcher.HeldError](err); ok {
+		at := ""
+		if other := held.By.Beside; other != "" && other != runtime {
+			at = ", with its socket in " + other + ", by another XDG_RUNTIME_DIR"
+		}
+		return bailey.NewError(bailey.Conflict, fmt.Sprintf("%v%s; it works on the tasks in %s", held, at, data), "bailey serve stop ends it")
+	}
+	if err != nil {
+		return err
+	}
+	s.held = append(s.held, lock)
+	lock, err = launcher.Claim(runtime, data)
+	if held, ok := errors.AsType[*launcher.HeldError](err); ok {
+		return bailey.NewError(bailey.Conflict, fmt.Sprintf("%v; it has its socket in %s, and works on the tasks in %s and not on those in %s", held, runtime, cmp.Or(held.By.Beside, "another folder"), data),
+			"bailey serve stop ends it; with XDG_RUNTIME_DIR set to another folder both can run")
+	}
+	if err != nil {
+		return err
+	}
+	s.held = append(s.held, lock)
+	return nil
+}
+
 func (s *service) makeEngine(ctx context.Context) error {
 	home, err := newHousehold()
 	if err != nil {
@@ -94,16 +120,12 @@ func (s *service) makeEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A repository lies in a root by its path without links too.
-	for _, dir := range s.settings.Roots {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(s.settings.Roots, real) {
-			s.settings.Roots = append(slices.Clone(s.settings.Roots), real)
-		}
-	}
 	s.engine = &engine{
-		settings: s.settings, store: store, home: home, helpers: &git{home: home, settings: s.settings},
+		settings: s.settings, store: store, home: home, tasks: withReal(s.settings.Tasks),
 		log: s.log, now: s.out.now, changed: s.rest.look, point: func(string) {}, late: lateBy, units: make(map[task.ID]*unit),
 	}
+	s.engine.helpers = &git{home: home, settings: s.settings, allowed: s.engine.allowed}
+	s.engine.reads = s.engine.catalog
 	return s.engine.recover(ctx)
 }
 
@@ -117,8 +139,11 @@ func (s *service) makeControl(ctx context.Context) error {
 		return err
 	}
 	s.held = append(s.held, clients)
-	cs := launcher.ControlSettings{UID: s.settings.UID, MaxParallel: s.settings.MaxParallel, Idle: s.settings.Idle, Version: s.settings.Version}
-	s.control = &control{home: s.engine.home, host: host{s.engine, s.rest}, settings: cs, state: state, clients: clients, log: s.log, now: s.out.now}
+	cs := launcher.ControlSettings{
+		UID: s.settings.UID, MaxParallel: s.settings.Tasks.MaxParallel, Idle: s.settings.Idle, Version: s.settings.Version,
+		Folders: launcher.Folders{Config: s.settings.Config, Data: s.settings.Data, State: s.settings.State}, Path: s.settings.Path(),
+	}
+	s.control = &control{home: s.engine.home, host: host{s.engine, s.rest, s.resumed}, settings: cs, state: state, clients: clients, log: s.log, now: s.out.now}
 	if s.settings.MCPListen == "" {
 		return nil
 	}
@@ -144,13 +169,25 @@ func (s *service) makeControl(ctx context.Context) error {
 type host struct {
 	*engine
 
-	rest *rest
+	rest    *rest
+	resumed func(tasks int)
 }
 
 // Activity is Host's.
 func (h host) Activity(_ context.Context, a launcher.Activity) error {
 	h.rest.tell(a)
+	if a.Resumed > 0 {
+		h.resumed(a.Resumed)
+	}
 	return nil
+}
+
+// resumed says, once, that tasks are taken up which a service before this one
+// left.
+func (s *service) resumed(n int) {
+	s.told.Do(func() {
+		s.out.say(launcher.Said{Type: "resumed", Tasks: n}, fmt.Sprintf("tasks of the service before this one that are taken up again: %d; bailey task ls lists them", n))
+	})
 }
 
 // serve serves until ctx ends, which is a request to end, or nobody has needed
@@ -230,7 +267,7 @@ func (r *rest) look() {
 func (r *rest) idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last == launcher.Activity{}
+	return r.last.Clients == 0 && r.last.Tasks == 0
 }
 
 // over is closed when nobody has needed the service for as long as it waits.
