@@ -17,7 +17,7 @@ import (
 // leave on the host is in TestGitWorksInside.
 func TestReportB2_LinkedWorktree(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		dirs := formNamed(t, "linked").make(t, y)
 		y.Sh(t, `set -e; echo x > new; git add new; git commit -q -m inside; git branch -m topic renamed; echo y >> new
 			git stash -q; git stash pop -q; git checkout -q new; git reset -q --hard HEAD`).OK(t)
@@ -97,7 +97,7 @@ t("copy_file_range", lambda: os.copy_file_range(os.open("from/g", os.O_RDONLY), 
 // workspace, and real tools that rename from one into another work.
 func TestReportB9_RenamesWithinTheWorkspace(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "renames.py", renames)
 		y.Write(t, "go.mod", "module example.org/x\n\ngo 1.21\n")
 		y.Write(t, "main.go", "package main\n\nfunc main() { println(\"built\") }\n")
@@ -152,7 +152,7 @@ print([p.exitcode for p in ps], db.execute("select count(*) from t").fetchone()[
 // TestReportB10_ParallelWrites: eight workers, 125 rounds each.
 func TestReportB10_ParallelWrites(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "parallel.py", parallel)
 		r := y.Run(t, "run", "--quiet", "--", python, "parallel.py", "125").OK(t)
 		if want := "wal\n[0, 0, 0, 0, 0, 0, 0, 0] 200 ok True\n"; r.Stdout != want {
@@ -239,7 +239,7 @@ print("events", sorted(set(got)), "polled", polled is not None, polled - float(o
 // change itself is seen at once by who looks.
 func TestReportB15_HostEditsAreSeenByPolling(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "watch.py", watcher)
 		y.Write(t, "old", "old\n")
 		r := y.Start(t, "run", "--quiet", "--", python, "watch.py", "2")

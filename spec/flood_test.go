@@ -59,7 +59,7 @@ print("failed", failed)
 // another beside it every look-up and request succeeds.
 func TestFlood_StaysInItsSandbox(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		lab := netlab.New(t)
 		y.Wrap = lab.Enter
 		y.Write(t, "flooder.py", flooder)

@@ -444,7 +444,7 @@ func TestGitWorksInside(t *testing.T) {
 // nothing in the tree, also when bailey is killed; made ones do not stay.
 func TestReportB1_NoStubsInTheTree(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		if err := os.RemoveAll(y.Dir + "/.git/hooks"); err != nil {
 			t.Fatal(err)
@@ -504,7 +504,7 @@ func fileMode(path string) fs.FileMode {
 // unreadable.
 func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		owned(t, y, y.Dir+"/sub/deep", "x\n", 0o644)
 		git(t, y, y.Dir, "add", ".")
@@ -528,7 +528,7 @@ func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
 // TestReportB5_UncommittedEditsInSubmodules are there, inside and after.
 func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		formNamed(t, "submodule").make(t, y)
 		owned(t, y, y.Dir+"/sub/file", "edited on the host\n", 0o644)
 		owned(t, y, y.Dir+"/new", "new on the host\n", 0o644)

@@ -147,7 +147,7 @@ func keyEchoes(key string) map[string]string {
 // after each, which is sound, arrives.
 func TestModel_KeyStaysOut(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		var echoes map[string]string
 		w, p := rawWorld(t, y, func(body, key string) string {
 			_, rest, _ := strings.Cut(body, "say:")
@@ -247,7 +247,7 @@ func TestModel_AnswersAreHandedOn(t *testing.T) {
 // of it is booked.
 func TestModel_Retries(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		busy := "HTTP/1.1 529 x\r\nRetry-After: 0\r\nX-Should-Retry: true\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}"
 		failed := strings.Replace(busy, "529", "500", 1)
 		var asked atomic.Int64
@@ -287,7 +287,7 @@ func TestModel_Retries(t *testing.T) {
 // log, event, error or file of the host's, however the call went.
 func TestModel_ContentIsInNoRecord(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		const private = "my-very-own-words-4711"
 		w, p := rawWorld(t, y, func(body, _ string) string {
 			switch {
@@ -389,7 +389,7 @@ func leaf(t *testing.T, name string, until time.Time) *tls.Config {
 // stands in the environment that bailey is started with opens no way.
 func TestModel_ProviderProvesItsName(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		lab := netlab.New(t)
 		lab.Trust()
 		y.Wrap = lab.Enter

@@ -149,7 +149,7 @@ func TestModel_NestedPlaces(t *testing.T) {
 // hosts, keys and features cannot be asked for by fields, members or notes.
 func TestModel_HeadersDecideNothing(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, answered)
 		with := func(name string, fields ...string) modelTry {
 			c := talk("anthropic", name, hello)

@@ -41,7 +41,7 @@ func mount(t *testing.T, args ...string) {
 // up during a run, and with a record that somebody else wrote into.
 func TestModel_NoRecordNoCall(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil)
 		p := &meteredProvider{end: make(chan struct{})}
 		w.serve(t, p)
@@ -267,7 +267,7 @@ func (p *heldProvider) state() (keys []string, held int) {
 // ever carries none, or a part of one.
 func TestModel_KeyChangesUnderStreams(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil)
 		p := &heldProvider{end: make(chan struct{})}
 		w.serve(t, p)

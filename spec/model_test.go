@@ -550,7 +550,7 @@ func TestMGW07_KeyInOneProcess(t *testing.T) {
 // for the next call of a sandbox that runs.
 func TestModel_KeyIsFollowed(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, answered)
 		putCalls(t, y, []modelTry{talk("anthropic", "call", hello)})
 		box := y.Start(t, "run", "--json", "--name", "keys", "--model", "small", "--", "sh", "-c", `while :; do ./calls tries.json; sleep 0.1; done`)
@@ -574,7 +574,7 @@ func TestModel_KeyIsFollowed(t *testing.T) {
 // workspace, and otherwise nowhere (D076).
 func TestModel_Record(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil, answered)
 		const prompt = "a-prompt-that-is-nobodys-business"
 		list := []modelTry{talk("anthropic", "call", strings.Replace(hello, "hello", prompt, 1)), talk("anthropic", "refused", `{"`+prompt+`":1}`)}
@@ -613,7 +613,7 @@ func TestModel_Record(t *testing.T) {
 // there is, what it may use and what it used.
 func TestModel_HeaderFooterAndEvents(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", []string{"budget: {task: 2M, day: 20usd}", "price: {input: 3.0, output: 15.0}"}, answered)
 		call := talk("anthropic", "call", hello)
 		_, r := w.run(t, []modelTry{call})

@@ -276,7 +276,7 @@ func usageOf(t *testing.T, y *yard.Yard) (rows []map[string]int64) {
 // another workspace gives a fresh one.
 func TestModel_OneDaysBudget(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newModelWorld(t, y, "anthropic", nil)
 		p := &meteredProvider{end: make(chan struct{})}
 		w.serve(t, p)

@@ -80,7 +80,7 @@ func serveOddly(t *testing.T, w *secretWorld) *atomic.Int64 {
 // what bailey says of one that is none (B042, B049, B050, B066).
 func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newSecretWorld(t, y)
 		came := serveOddly(t, w)
 		w.set(t, "odd", w.value, "--host", "allow.test:9443", "--var", "ODD")
@@ -110,7 +110,7 @@ func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 // sandbox all the same.
 func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newSecretWorld(t, y)
 		odd := newValue() + ";x" // which no cookie can hold
 		w.set(t, "odd", odd, "--host", "two.test")
@@ -148,7 +148,7 @@ func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 // name for which a rule lets some requests through.
 func TestSecrets_WidenNoRule(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		w := newSecretWorld(t, y)
 		w.set(t, "wild", newValue(), "--host", "*.allow.test")
 		userPolicy(t, y, "net:\n  allow: [{host: www.allow.test, paths: [/a]}]\n")

@@ -328,7 +328,7 @@ func TestSecret_AskedForAtATerminal(t *testing.T) {
 // TestSecret_PassphrasesAtATerminal: a key and an export that have one are
 // opened by it, and by no other.
 func TestSecret_PassphrasesAtATerminal(t *testing.T) {
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		k := newKeeper(t, y)
 		const passphrase = "canary and other words"
 		ends := func(p *person, code int, says string) {
