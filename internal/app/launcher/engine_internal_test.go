@@ -356,7 +356,7 @@ func TestGit_CeilingOfHelpers(t *testing.T) {
 	}
 	t.Cleanup(home.killAll)
 	dir := t.TempDir()
-	g := &git{home: home, settings: launcher.Settings{Env: []string{"PATH=" + os.Getenv("PATH")}}}
+	g := &git{home: home, settings: launcher.Settings{Env: []string{"PATH=" + os.Getenv("PATH")}}, allowed: func() launcher.Tasks { return launcher.Tasks{} }}
 	const asked = 3 * mostHelpers
 	done := make(chan error, asked)
 	for range asked {
