@@ -302,7 +302,11 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		all := map[string]string{}
-		for _, p := range envProjects() {
+		projects := envProjects()
+		// TestEnv_BuiltThroughTheGateAndUsedOffline has it compiled, which takes
+		// all of a processor for long.
+		projects[2].test = "go list -f '{{.Dir}}' tiny.test/m && echo passed"
+		for _, p := range projects {
 			maps.Copy(all, p.files)
 		}
 		w.commit(t, all)
@@ -312,7 +316,7 @@ func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 		}
 		w.Run(t, "env", "build", "--kind", "node", "--kind", "go", "--name", "all").OK(t)
 		w.Run(t, "env", "build", "--kind", "python", "--name", "py", "--", "further").OK(t)
-		for i, p := range envProjects() {
+		for i, p := range projects {
 			name := []string{"py", "all", "all"}[i]
 			w.tests(t, p, "--environment", name).OK(t)
 			w.checked(t, p, filepath.Join(w.store(), name))
@@ -507,7 +511,7 @@ func (w *envWorld) planted(t *testing.T, tree string) {
 // uses it, and its manifest is not there at all.
 func TestEnv_NobodyInsideWritesIt(t *testing.T) {
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		w := newEnvWorld(t, y, "")
 		p := envProjects()[2]
 		w.commit(t, p.files)

@@ -155,7 +155,7 @@ func javas(t *testing.T) []string {
 func TestEGR14_JavaInsideTLS(t *testing.T) {
 	t.Attr("claim", "EGR-14")
 	t.Parallel()
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		insideLab(t, y)
 		for _, bin := range javas(t) {
 			y.Host(t, bin+"/javac", "-d", y.Dir, y.Write(t, "Fetch.java", javaProgram))

@@ -29,7 +29,7 @@ for how in http https bare; do
 	cd ../../..; rm -rf $how $how.err
 done
 curl -sS http://git.test/team/repo.git/HEAD; curl -sS "https://git.test/team/repo.git/info/refs?service=git-upload-pack&x=1"`
-	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
 		lab := netlab.New(t)
 		lab.Trust()
 		team, other := origin.NewGit(t), origin.NewGit(t)
