@@ -105,7 +105,7 @@ func TestEGR02_RealClients(t *testing.T) {
 			t.Parallel()
 			y := yard.Unprivileged(t)
 			lab := netlab.New(t)
-			lab.Trust()
+			lab.TrustJVM()
 			lab.Name(clientHost, netlab.Allowed)
 			lab.Name(deniedHost, netlab.Evil)
 			y.Wrap = lab.Enter

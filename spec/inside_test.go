@@ -72,7 +72,7 @@ func handleGit(lab *netlab.Lab) {
 func insideLab(t *testing.T, y *yard.Yard) *netlab.Lab {
 	t.Helper()
 	lab := netlab.New(t)
-	lab.Trust()
+	lab.TrustJVM()
 	y.Wrap = lab.Enter
 	handleGit(lab)
 	userPolicy(t, y, insidePolicy)
