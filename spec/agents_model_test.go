@@ -82,8 +82,8 @@ func (l *modelLab) run(t *testing.T, agent, model, script string, flags ...strin
 	defer cancel()
 	args := append([]string{"run", "--model", model, "--tool", agent, "--net", "none"}, flags...)
 	if agent == "qwen" {
-		// Its process takes some gigabytes for a moment when its first command
-		// of its has ended (docs/agents.md).
+		// Its process takes gigabytes for some seconds once it has run a command
+		// (docs/agents.md).
 		args = append(args, "--memory", "12G")
 	}
 	cmd := l.yard.Command(ctx, append(args, "--", "sh", "-c", script)...)

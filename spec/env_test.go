@@ -215,28 +215,27 @@ func TestEnv_BuiltThroughTheGateAndUsedOffline(t *testing.T) {
 	for _, p := range envProjects() {
 		t.Run(p.kind, func(t *testing.T) {
 			// As the other in TestEnv_SeveralKindsAndFurtherPackages.
-			yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-				w := newEnvWorld(t, y, "")
-				w.commit(t, p.files)
-				if r := w.tests(t, p); r.Code == 0 { // the twin
-					t.Fatalf("the tests pass without an environment: %s", r.Stdout)
-				}
-				r := w.Run(t, "env", "build").OK(t)
-				if !strings.Contains(r.Stdout, "built: work ("+p.kind) {
-					t.Errorf("said %q", r.Stdout)
-				}
-				r = w.tests(t, p, "--environment", "work").OK(t)
-				if !strings.Contains(r.Stdout, "passed") {
-					t.Errorf("said %q\n%s", r.Stdout, r.Stderr)
-				}
-				path := strings.TrimSpace(w.Run(t, "env", "path", "work").OK(t).Stdout)
-				w.Run(t, "run", "--environment", path, "--", "ls", "/opt/env/"+p.kind).OK(t)
-				w.onlyTo(t, netlab.Allowed.String())
-				w.again(t, p.kind)
-				if out := w.Host(t, "git", "status", "--porcelain"); out != "" {
-					t.Errorf("left in the work: %s", out)
-				}
-			})
+			y := yard.Root(t)
+			w := newEnvWorld(t, y, "")
+			w.commit(t, p.files)
+			if r := w.tests(t, p); r.Code == 0 { // the twin
+				t.Fatalf("the tests pass without an environment: %s", r.Stdout)
+			}
+			r := w.Run(t, "env", "build").OK(t)
+			if !strings.Contains(r.Stdout, "built: work ("+p.kind) {
+				t.Errorf("said %q", r.Stdout)
+			}
+			r = w.tests(t, p, "--environment", "work").OK(t)
+			if !strings.Contains(r.Stdout, "passed") {
+				t.Errorf("said %q\n%s", r.Stdout, r.Stderr)
+			}
+			path := strings.TrimSpace(w.Run(t, "env", "path", "work").OK(t).Stdout)
+			w.Run(t, "run", "--environment", path, "--", "ls", "/opt/env/"+p.kind).OK(t)
+			w.onlyTo(t, netlab.Allowed.String())
+			w.again(t, p.kind)
+			if out := w.Host(t, "git", "status", "--porcelain"); out != "" {
+				t.Errorf("left in the work: %s", out)
+			}
 		})
 	}
 }
@@ -299,54 +298,53 @@ func (w *envWorld) again(t *testing.T, kind string) {
 // may read it, since a task's id is another one.
 func TestEnv_SeveralKindsAndFurtherPackages(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newEnvWorld(t, y, "")
-		all := map[string]string{}
-		projects := envProjects()
-		// TestEnv_BuiltThroughTheGateAndUsedOffline has it compiled, which takes
-		// all of a processor for long.
-		projects[2].test = "go list -f '{{.Dir}}' tiny.test/m && echo passed"
-		for _, p := range projects {
-			maps.Copy(all, p.files)
-		}
-		w.commit(t, all)
-		r := w.Run(t, "env", "build", "--", "further").Exit(t, 125)
-		if !strings.Contains(r.Stderr, "--kind") {
-			t.Errorf("packages of an unknown kind: %s", r.Stderr)
-		}
-		w.Run(t, "env", "build", "--kind", "node", "--kind", "go", "--name", "all").OK(t)
-		w.Run(t, "env", "build", "--kind", "python", "--name", "py", "--", "further").OK(t)
-		for i, p := range projects {
-			name := []string{"py", "all", "all"}[i]
-			w.tests(t, p, "--environment", name).OK(t)
-			w.checked(t, p, filepath.Join(w.store(), name))
-		}
-		w.Run(t, "run", "--environment", "py", "--", "python", "-c", "import further, tiny").OK(t)
-		w.Run(t, "run", "--environment", "all", "--", "python3", "-c", "import further").Exit(t, 1) // twin
-		if r := w.Run(t, "env", "ls").OK(t); !strings.Contains(r.Stdout, "node, go") || !strings.Contains(r.Stdout, "\npy ") {
-			t.Errorf("listed: %s", r.Stdout)
-		}
-		err := filepath.Walk(w.store(), func(path string, info os.FileInfo, err error) error {
-			if err != nil {
-				return err
-			}
-			if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != w.UID {
-				t.Errorf("%s is not the caller's", path)
-			}
-			if info.Mode().IsRegular() && strings.Contains(path, "/root/") && info.Mode().Perm()&0o444 != 0o444 {
-				t.Errorf("%s has mode %v", path, info.Mode())
-			}
-			return nil
-		})
+	y := yard.Unprivileged(t)
+	w := newEnvWorld(t, y, "")
+	all := map[string]string{}
+	projects := envProjects()
+	// TestEnv_BuiltThroughTheGateAndUsedOffline has it compiled, which takes
+	// all of a processor for long.
+	projects[2].test = "go list -f '{{.Dir}}' tiny.test/m && echo passed"
+	for _, p := range projects {
+		maps.Copy(all, p.files)
+	}
+	w.commit(t, all)
+	r := w.Run(t, "env", "build", "--", "further").Exit(t, 125)
+	if !strings.Contains(r.Stderr, "--kind") {
+		t.Errorf("packages of an unknown kind: %s", r.Stderr)
+	}
+	w.Run(t, "env", "build", "--kind", "node", "--kind", "go", "--name", "all").OK(t)
+	w.Run(t, "env", "build", "--kind", "python", "--name", "py", "--", "further").OK(t)
+	for i, p := range projects {
+		name := []string{"py", "all", "all"}[i]
+		w.tests(t, p, "--environment", name).OK(t)
+		w.checked(t, p, filepath.Join(w.store(), name))
+	}
+	w.Run(t, "run", "--environment", "py", "--", "python", "-c", "import further, tiny").OK(t)
+	w.Run(t, "run", "--environment", "all", "--", "python3", "-c", "import further").Exit(t, 1) // twin
+	if r := w.Run(t, "env", "ls").OK(t); !strings.Contains(r.Stdout, "node, go") || !strings.Contains(r.Stdout, "\npy ") {
+		t.Errorf("listed: %s", r.Stdout)
+	}
+	err := filepath.Walk(w.store(), func(path string, info os.FileInfo, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		w.Run(t, "env", "rm", "all", "py").OK(t)
-		if left := w.stored(t); len(left) != 0 {
-			t.Errorf("left in the store: %q", left)
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != w.UID {
+			t.Errorf("%s is not the caller's", path)
 		}
-		w.Run(t, "run", "--environment", "all", "--", "true").Exit(t, 125)
+		if info.Mode().IsRegular() && strings.Contains(path, "/root/") && info.Mode().Perm()&0o444 != 0o444 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run(t, "env", "rm", "all", "py").OK(t)
+	if left := w.stored(t); len(left) != 0 {
+		t.Errorf("left in the store: %q", left)
+	}
+	w.Run(t, "run", "--environment", "all", "--", "true").Exit(t, 125)
 }
 
 // checked runs a project's tests as a check does: at another place, by an id
@@ -374,45 +372,44 @@ func (w *envWorld) checked(t *testing.T, p envProject, environment string) {
 // no other folder.
 func TestEnv_RunChecks(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		y.Dir = filepath.Join(y.Home, "work") // where tasks may have repositories
-		y.WriteHome(t, "work/README", "")
-		w := newEnvWorld(t, y, "")
-		p := envProjects()[1]
-		w.commit(t, p.files)
-		w.Host(t, "git", "branch", "-M", "main")
-		w.Run(t, "env", "build").OK(t)
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		t.Cleanup(cancel)
-		cmd := w.Command(ctx, "mcp")
-		cmd.Stderr = os.Stderr
-		session, err := sdk.NewClient(&sdk.Implementation{Name: "planner", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil)
+	y := yard.Unprivileged(t)
+	y.Dir = filepath.Join(y.Home, "work") // where tasks may have repositories
+	y.WriteHome(t, "work/README", "")
+	w := newEnvWorld(t, y, "")
+	p := envProjects()[1]
+	w.commit(t, p.files)
+	w.Host(t, "git", "branch", "-M", "main")
+	w.Run(t, "env", "build").OK(t)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(cancel)
+	cmd := w.Command(ctx, "mcp")
+	cmd.Stderr = os.Stderr
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "planner", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = session.Close()
+		stop, done := context.WithTimeout(ctx, time.Minute)
+		defer done()
+		_ = w.Command(stop, "serve", "stop").Run() // it may have ended by itself
+	})
+	for environment, want := range map[string]string{
+		"work": "passed on", filepath.Join(w.store(), "work"): "passed on", "": "FAILED on", "none": "no environment", w.Home: "not an environment",
+	} {
+		arguments := map[string]any{"repo_path": w.Dir, "branch": "main", "command": "node test.js"}
+		if environment != "" {
+			arguments["environment"] = environment
+		}
+		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "run_checks", Arguments: arguments})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			_ = session.Close()
-			stop, done := context.WithTimeout(ctx, time.Minute)
-			defer done()
-			_ = w.Command(stop, "serve", "stop").Run() // it may have ended by itself
-		})
-		for environment, want := range map[string]string{
-			"work": "passed on", filepath.Join(w.store(), "work"): "passed on", "": "FAILED on", "none": "no environment", w.Home: "not an environment",
-		} {
-			arguments := map[string]any{"repo_path": w.Dir, "branch": "main", "command": "node test.js"}
-			if environment != "" {
-				arguments["environment"] = environment
-			}
-			r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "run_checks", Arguments: arguments})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := json.Marshal(r.Content)
-			if err != nil || !strings.Contains(string(text), want) {
-				t.Errorf("environment %q: %s, want %q (%v)", environment, text, want, err)
-			}
+		text, err := json.Marshal(r.Content)
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("environment %q: %s, want %q (%v)", environment, text, want, err)
 		}
-	})
+	}
 }
 
 // envLoot has an install script look for what it is not to have, in the
@@ -511,52 +508,50 @@ func (w *envWorld) planted(t *testing.T, tree string) {
 // uses it, and its manifest is not there at all.
 func TestEnv_NobodyInsideWritesIt(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newEnvWorld(t, y, "")
-		p := envProjects()[2]
-		w.commit(t, p.files)
-		w.Run(t, "env", "build").OK(t)
-		r := w.Run(t, "run", "--environment", "work", "--", "sh", "-c",
-			`for f in /opt/env/x /opt/env/go/mod/x /opt/env/env.json; do (echo x >"$f") 2>/dev/null && echo "wrote $f"; done
+	y := yard.Unprivileged(t)
+	w := newEnvWorld(t, y, "")
+	p := envProjects()[2]
+	w.commit(t, p.files)
+	w.Run(t, "env", "build").OK(t)
+	r := w.Run(t, "run", "--environment", "work", "--", "sh", "-c",
+		`for f in /opt/env/x /opt/env/go/mod/x /opt/env/env.json; do (echo x >"$f") 2>/dev/null && echo "wrote $f"; done
 			chmod -R u+w /opt/env/go/mod 2>/dev/null && echo chmod; cat /opt/env/env.json /opt/env/../env.json 2>/dev/null; ls /opt/env; echo x >inside && cat inside`).OK(t)
-		if r.Stdout != "go\nx\n" {
-			t.Errorf("said %q", r.Stdout)
-		}
-		running := w.Start(t, "run", "--environment", "work", "--", "sh", "-c", "echo ready; cat; ls /opt/env/go/mod >/dev/null && echo still there")
-		running.Await(t, "ready")
-		r = w.Run(t, "env", "rm", "work").Exit(t, 125)
-		if !strings.Contains(r.Stderr, "in use") {
-			t.Errorf("said %q", r.Stderr)
-		}
-		w.Run(t, "env", "build", "--rebuild").OK(t)
-		if err := running.Stdin.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if r := running.Wait(t, time.Minute); r.Code != 0 || !strings.Contains(r.Stdout, "still there") {
-			t.Errorf("a rebuild took the environment from under its user: %d %s %s", r.Code, r.Stdout, r.Stderr)
-		}
-		w.Run(t, "env", "rm", "work").OK(t)
-	})
+	if r.Stdout != "go\nx\n" {
+		t.Errorf("said %q", r.Stdout)
+	}
+	running := w.Start(t, "run", "--environment", "work", "--", "sh", "-c", "echo ready; cat; ls /opt/env/go/mod >/dev/null && echo still there")
+	running.Await(t, "ready")
+	r = w.Run(t, "env", "rm", "work").Exit(t, 125)
+	if !strings.Contains(r.Stderr, "in use") {
+		t.Errorf("said %q", r.Stderr)
+	}
+	w.Run(t, "env", "build", "--rebuild").OK(t)
+	if err := running.Stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := running.Wait(t, time.Minute); r.Code != 0 || !strings.Contains(r.Stdout, "still there") {
+		t.Errorf("a rebuild took the environment from under its user: %d %s %s", r.Code, r.Stdout, r.Stderr)
+	}
+	w.Run(t, "env", "rm", "work").OK(t)
 }
 
 // TestEnv_OnlyWhatWasBuilt: no other folder of the host is mounted by
 // --environment, whatever lies in it.
 func TestEnv_OnlyWhatWasBuilt(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newEnvWorld(t, y, "")
-		w.commit(t, envProjects()[2].files)
-		w.Run(t, "env", "build").OK(t)
-		built := filepath.Join(w.store(), "work")
-		w.Run(t, "run", "--environment", built, "--", "true").OK(t) // the twin
-		w.Host(t, "cp", "-r", built, "copied")
-		w.Host(t, "ln", "-s", filepath.Join(w.Dir, "copied"), filepath.Join(w.store(), "linked"))
-		for _, asked := range []string{"/", "/etc", w.Home, filepath.Join(w.Dir, "copied"), "./copied", "copied", filepath.Join(built, "root"), built + "/../work", "linked", "..", "none"} {
-			if r := w.Run(t, "run", "--environment", asked, "--", "true"); r.Code != 125 {
-				t.Errorf("%s: ended with %d", asked, r.Code)
-			}
+	y := yard.Root(t)
+	w := newEnvWorld(t, y, "")
+	w.commit(t, envProjects()[2].files)
+	w.Run(t, "env", "build").OK(t)
+	built := filepath.Join(w.store(), "work")
+	w.Run(t, "run", "--environment", built, "--", "true").OK(t) // the twin
+	w.Host(t, "cp", "-r", built, "copied")
+	w.Host(t, "ln", "-s", filepath.Join(w.Dir, "copied"), filepath.Join(w.store(), "linked"))
+	for _, asked := range []string{"/", "/etc", w.Home, filepath.Join(w.Dir, "copied"), "./copied", "copied", filepath.Join(built, "root"), built + "/../work", "linked", "..", "none"} {
+		if r := w.Run(t, "run", "--environment", asked, "--", "true"); r.Code != 125 {
+			t.Errorf("%s: ended with %d", asked, r.Code)
 		}
-	})
+	}
 }
 
 // TestEnv_AFailedBuildLeavesNothing: and says what the package manager said.
@@ -599,45 +594,44 @@ func TestEnv_AFailedBuildLeavesNothing(t *testing.T) {
 // no attribute leaves out a file.
 func TestEnv_WhatIsCommittedIsBuilt(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newEnvWorld(t, y, "")
-		ran := filepath.Join(w.Home, "ran")
-		w.Write(t, "requirements.txt", "tiny\n") // not committed below
-		w.Host(t, "git", "init", "-q", ".")
-		r := w.Run(t, "env", "build").Exit(t, 1)
-		if !strings.Contains(r.Stderr, "no commit yet") {
-			t.Errorf("without a commit: %s", r.Stderr)
-		}
-		files := map[string]string{
-			".gitattributes": "package.json export-ignore filter=evil\n* export-subst\n", "package.json": `{"dependencies":{"tiny":"*"}}`, "sub/package.json": `{"dependencies":{"hostile":"*"}}`,
-		}
-		for name, text := range files {
-			w.Write(t, name, text)
-		}
-		w.Host(t, "git", "add", ".gitattributes", "package.json", "sub")
-		w.Host(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "start")
-		evil := "touch " + ran + "; cat"
-		for _, kv := range [][2]string{{"core.fsmonitor", evil}, {"filter.evil.smudge", evil}, {"core.sshCommand", evil}, {"tar.tar.command", evil}, {"core.pager", evil}} {
-			w.Host(t, "git", "config", kv[0], kv[1])
-		}
-		r = w.Run(t, "env", "build").Exit(t, 125)
-		if !strings.Contains(r.Stderr, "no python project") {
-			t.Errorf("with a requirements.txt that is not committed: %s", r.Stderr)
-		}
-		w.Run(t, "env", "build", "--kind", "node").OK(t)
-		w.Run(t, "run", "--environment", "work", "--", "node", "-e", "require('tiny')").OK(t)
-		w.Run(t, "env", "build", "--repo", "sub").OK(t)
-		w.Run(t, "run", "--environment", "sub", "--", "ls", "/opt/env/node/node_modules/hostile/script.sh").OK(t)
-		if _, err := os.Lstat(ran); err == nil {
-			t.Error("a command of the repository's configuration ran on the host")
-		}
-		w.Host(t, "git", "status") // the twin
-		if _, err := os.Lstat(ran); err != nil {
-			t.Error("the twin: git on the host does not run it either")
-		}
-		r = w.Run(t, "env", "build", "--repo", w.Home).Exit(t, 125)
-		if !strings.Contains(r.Stderr, "no git repository") {
-			t.Errorf("no repository: %s", r.Stderr)
-		}
-	})
+	y := yard.Unprivileged(t)
+	w := newEnvWorld(t, y, "")
+	ran := filepath.Join(w.Home, "ran")
+	w.Write(t, "requirements.txt", "tiny\n") // not committed below
+	w.Host(t, "git", "init", "-q", ".")
+	r := w.Run(t, "env", "build").Exit(t, 1)
+	if !strings.Contains(r.Stderr, "no commit yet") {
+		t.Errorf("without a commit: %s", r.Stderr)
+	}
+	files := map[string]string{
+		".gitattributes": "package.json export-ignore filter=evil\n* export-subst\n", "package.json": `{"dependencies":{"tiny":"*"}}`, "sub/package.json": `{"dependencies":{"hostile":"*"}}`,
+	}
+	for name, text := range files {
+		w.Write(t, name, text)
+	}
+	w.Host(t, "git", "add", ".gitattributes", "package.json", "sub")
+	w.Host(t, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "start")
+	evil := "touch " + ran + "; cat"
+	for _, kv := range [][2]string{{"core.fsmonitor", evil}, {"filter.evil.smudge", evil}, {"core.sshCommand", evil}, {"tar.tar.command", evil}, {"core.pager", evil}} {
+		w.Host(t, "git", "config", kv[0], kv[1])
+	}
+	r = w.Run(t, "env", "build").Exit(t, 125)
+	if !strings.Contains(r.Stderr, "no python project") {
+		t.Errorf("with a requirements.txt that is not committed: %s", r.Stderr)
+	}
+	w.Run(t, "env", "build", "--kind", "node").OK(t)
+	w.Run(t, "run", "--environment", "work", "--", "node", "-e", "require('tiny')").OK(t)
+	w.Run(t, "env", "build", "--repo", "sub").OK(t)
+	w.Run(t, "run", "--environment", "sub", "--", "ls", "/opt/env/node/node_modules/hostile/script.sh").OK(t)
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a command of the repository's configuration ran on the host")
+	}
+	w.Host(t, "git", "status") // the twin
+	if _, err := os.Lstat(ran); err != nil {
+		t.Error("the twin: git on the host does not run it either")
+	}
+	r = w.Run(t, "env", "build", "--repo", w.Home).Exit(t, 125)
+	if !strings.Contains(r.Stderr, "no git repository") {
+		t.Errorf("no repository: %s", r.Stderr)
+	}
 }

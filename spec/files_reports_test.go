@@ -17,23 +17,22 @@ import (
 // leave on the host is in TestGitWorksInside.
 func TestReportB2_LinkedWorktree(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		dirs := formNamed(t, "linked").make(t, y)
-		y.Sh(t, `set -e; echo x > new; git add new; git commit -q -m inside; git branch -m topic renamed; echo y >> new
+	y := yard.Root(t)
+	dirs := formNamed(t, "linked").make(t, y)
+	y.Sh(t, `set -e; echo x > new; git add new; git commit -q -m inside; git branch -m topic renamed; echo y >> new
 			git stash -q; git stash pop -q; git checkout -q new; git reset -q --hard HEAD`).OK(t)
-		main := filepath.Dir(dirs[0])
-		if log := git(t, y, main, "log", "-1", "--format=%s", "renamed"); log != "inside\n" {
-			t.Errorf("the main work tree sees %q on the branch", log)
-		}
-		if status := git(t, y, main, "status", "--porcelain"); status != "" {
-			t.Errorf("the main work tree is not clean: %s", status)
-		}
-		// What belongs to the other work tree is not the sandbox's.
-		r := y.Sh(t, `cd `+dirs[0]+`; for f in HEAD index worktrees/x ../file ../new; do { echo x >> $f; } 2>/dev/null && echo WROTE $f; done; ls ..; true`).OK(t)
-		if strings.Contains(r.Stdout, "WROTE") || strings.Contains(r.Stdout, "file") {
-			t.Errorf("the other work tree was written or seen:\n%s", r.Stdout)
-		}
-	})
+	main := filepath.Dir(dirs[0])
+	if log := git(t, y, main, "log", "-1", "--format=%s", "renamed"); log != "inside\n" {
+		t.Errorf("the main work tree sees %q on the branch", log)
+	}
+	if status := git(t, y, main, "status", "--porcelain"); status != "" {
+		t.Errorf("the main work tree is not clean: %s", status)
+	}
+	// What belongs to the other work tree is not the sandbox's.
+	r := y.Sh(t, `cd `+dirs[0]+`; for f in HEAD index worktrees/x ../file ../new; do { echo x >> $f; } 2>/dev/null && echo WROTE $f; done; ls ..; true`).OK(t)
+	if strings.Contains(r.Stdout, "WROTE") || strings.Contains(r.Stdout, "file") {
+		t.Errorf("the other work tree was written or seen:\n%s", r.Stdout)
+	}
 }
 
 // TestReportB7_TemporaryFolders: TMPDIR is there, is writable, is the
@@ -97,36 +96,35 @@ t("copy_file_range", lambda: os.copy_file_range(os.open("from/g", os.O_RDONLY), 
 // workspace, and real tools that rename from one into another work.
 func TestReportB9_RenamesWithinTheWorkspace(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		y.Write(t, "renames.py", renames)
-		y.Write(t, "go.mod", "module example.org/x\n\ngo 1.21\n")
-		y.Write(t, "main.go", "package main\n\nfunc main() { println(\"built\") }\n")
-		y.Write(t, "package.json", `{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:dep"}}`)
-		y.Write(t, "dep/package.json", `{"name": "dep", "version": "1.0.0"}`)
-		// gVisor refuses RENAME_NOREPLACE in a tree that the host shares (EINVAL,
-		// see docs/limits.md); programs fall back, as mv does here.
-		r := y.Sh(t, python+` renames.py
+	y := yard.Unprivileged(t)
+	y.Write(t, "renames.py", renames)
+	y.Write(t, "go.mod", "module example.org/x\n\ngo 1.21\n")
+	y.Write(t, "main.go", "package main\n\nfunc main() { println(\"built\") }\n")
+	y.Write(t, "package.json", `{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:dep"}}`)
+	y.Write(t, "dep/package.json", `{"name": "dep", "version": "1.0.0"}`)
+	// gVisor refuses RENAME_NOREPLACE in a tree that the host shares (EINVAL,
+	// see docs/limits.md); programs fall back, as mv does here.
+	r := y.Sh(t, python+` renames.py
 			echo 1 > one; echo 2 > two; mv -n one to/one && mv -n two to/one; test "$(cat to/one two)" = "1
 2" && echo moved
 			export GOCACHE=$PWD/cache GOTMPDIR=$PWD/gotmp GOFLAGS=-mod=mod GOTOOLCHAIN=local npm_config_cache=$PWD/npm; mkdir gotmp
 			if command -v go >/dev/null; then go build -o prog . && ./prog 2>&1; else echo built; fi
 			if command -v npm >/dev/null; then npm install --offline --no-audit --no-fund --install-links >/tmp/npm 2>&1 && test -f node_modules/dep/package.json && echo installed || cat /tmp/npm; else echo installed; fi`).OK(t)
-		t.Logf("inside:\n%s", r.Stdout)
-		for line := range strings.Lines(r.Stdout) {
-			name, result, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if strings.HasSuffix(line, "EXDEV\n") {
-				t.Errorf("%s %s", name, result)
-			}
+	t.Logf("inside:\n%s", r.Stdout)
+	for line := range strings.Lines(r.Stdout) {
+		name, result, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasSuffix(line, "EXDEV\n") {
+			t.Errorf("%s %s", name, result)
 		}
-		for _, want := range []string{"rename ok", "rename over ok", "rename folder ok", "link ok", "symlink ok", "exchange ok", "after f g", "after g f", "moved", "built", "installed"} {
-			if !strings.Contains(r.Stdout, want+"\n") {
-				t.Errorf("no %q", want)
-			}
+	}
+	for _, want := range []string{"rename ok", "rename over ok", "rename folder ok", "link ok", "symlink ok", "exchange ok", "after f g", "after g f", "moved", "built", "installed"} {
+		if !strings.Contains(r.Stdout, want+"\n") {
+			t.Errorf("no %q", want)
 		}
-		if f, g := contents(t, y.Dir+"/from/f"), contents(t, y.Dir+"/from/g"); f != "g" || g != "f" {
-			t.Errorf("the exchange did not reach the host: %q %q", f, g)
-		}
-	})
+	}
+	if f, g := contents(t, y.Dir+"/from/f"), contents(t, y.Dir+"/from/g"); f != "g" || g != "f" {
+		t.Errorf("the exchange did not reach the host: %q %q", f, g)
+	}
 }
 
 // parallel has workers make folders and files side by side, and share a
@@ -152,19 +150,18 @@ print([p.exitcode for p in ps], db.execute("select count(*) from t").fetchone()[
 // TestReportB10_ParallelWrites: eight workers, 125 rounds each.
 func TestReportB10_ParallelWrites(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		y.Write(t, "parallel.py", parallel)
-		r := y.Run(t, "run", "--quiet", "--", python, "parallel.py", "125").OK(t)
-		if want := "wal\n[0, 0, 0, 0, 0, 0, 0, 0] 200 ok True\n"; r.Stdout != want {
-			t.Errorf("%s, want %s\n%s", r.Stdout, want, r.Stderr)
-		}
-		if files := y.Host(t, "sh", "-c", "find shared -type f -size 100c | wc -l"); files != "1000\n" {
-			t.Errorf("%s files on the host, want 1000", files)
-		}
-		if check := y.Host(t, python, "-c", `import sqlite3; print(sqlite3.connect("db.sqlite").execute("select count(*) from t").fetchone()[0])`); check != "200\n" {
-			t.Errorf("the host reads %s rows", check)
-		}
-	})
+	y := yard.Unprivileged(t)
+	y.Write(t, "parallel.py", parallel)
+	r := y.Run(t, "run", "--quiet", "--", python, "parallel.py", "125").OK(t)
+	if want := "wal\n[0, 0, 0, 0, 0, 0, 0, 0] 200 ok True\n"; r.Stdout != want {
+		t.Errorf("%s, want %s\n%s", r.Stdout, want, r.Stderr)
+	}
+	if files := y.Host(t, "sh", "-c", "find shared -type f -size 100c | wc -l"); files != "1000\n" {
+		t.Errorf("%s files on the host, want 1000", files)
+	}
+	if check := y.Host(t, python, "-c", `import sqlite3; print(sqlite3.connect("db.sqlite").execute("select count(*) from t").fetchone()[0])`); check != "200\n" {
+		t.Errorf("the host reads %s rows", check)
+	}
 }
 
 // TestReportB11_TheWorkspaceIsWhereItWasAskedFor: through links, and on a
@@ -239,32 +236,31 @@ print("events", sorted(set(got)), "polled", polled is not None, polled - float(o
 // change itself is seen at once by who looks.
 func TestReportB15_HostEditsAreSeenByPolling(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		y.Write(t, "watch.py", watcher)
-		y.Write(t, "old", "old\n")
-		r := y.Start(t, "run", "--quiet", "--", python, "watch.py", "2")
-		r.Await(t, "watching")
-		now := time.Now()
-		y.Write(t, "from-host.new", strconv.FormatFloat(float64(now.UnixNano())/1e9, 'f', 6, 64))
-		if err := os.Rename(y.Dir+"/from-host.new", y.Dir+"/from-host"); err != nil { // as editors save
-			t.Fatal(err)
-		}
-		y.Write(t, "old", "edited\n")
-		out := r.Wait(t, 30*time.Second).Stdout
-		t.Log(out)
-		if !strings.Contains(out, "'by-itself'") || !strings.Contains(out, "polled True 0.") {
-			t.Errorf("want its own event, and the host's file within a second:\n%s", out)
-		}
-		if strings.Contains(out, "from-host") {
-			t.Error("an event of the host arrives: docs/limits.md says that none does")
-		}
-		// The other way round the host has events at once.
-		spy := watchFolder(t, y.Dir)
-		y.Sh(t, "echo x > made-inside").OK(t)
-		if seen := strings.Join(spy.seen(), "\n"); !strings.Contains(seen, "made-inside") {
-			t.Errorf("the host has no event of what the sandbox did:\n%s", seen)
-		}
-	})
+	y := yard.Root(t)
+	y.Write(t, "watch.py", watcher)
+	y.Write(t, "old", "old\n")
+	r := y.Start(t, "run", "--quiet", "--", python, "watch.py", "2")
+	r.Await(t, "watching")
+	now := time.Now()
+	y.Write(t, "from-host.new", strconv.FormatFloat(float64(now.UnixNano())/1e9, 'f', 6, 64))
+	if err := os.Rename(y.Dir+"/from-host.new", y.Dir+"/from-host"); err != nil { // as editors save
+		t.Fatal(err)
+	}
+	y.Write(t, "old", "edited\n")
+	out := r.Wait(t, 30*time.Second).Stdout
+	t.Log(out)
+	if !strings.Contains(out, "'by-itself'") || !strings.Contains(out, "polled True 0.") {
+		t.Errorf("want its own event, and the host's file within a second:\n%s", out)
+	}
+	if strings.Contains(out, "from-host") {
+		t.Error("an event of the host arrives: docs/limits.md says that none does")
+	}
+	// The other way round the host has events at once.
+	spy := watchFolder(t, y.Dir)
+	y.Sh(t, "echo x > made-inside").OK(t)
+	if seen := strings.Join(spy.seen(), "\n"); !strings.Contains(seen, "made-inside") {
+		t.Errorf("the host has no event of what the sandbox did:\n%s", seen)
+	}
 }
 
 // TestReportB17_StartDoesNotDependOnTheTree compares a start in an empty

@@ -59,29 +59,28 @@ print("failed", failed)
 // another beside it every look-up and request succeeds.
 func TestFlood_StaysInItsSandbox(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		lab := netlab.New(t)
-		y.Wrap = lab.Enter
-		y.Write(t, "flooder.py", flooder)
-		y.Write(t, "worker.py", worker)
-		bad := y.Start(t, "run", "--name", "bad", "--pids", "64", "--allow", "11.0.0.10:7", "--allow", "*.wild.test", "--", python, "flooder.py")
-		bad.Await(t, "flooding")
-		if out, _ := bad.Output(); !strings.Contains(out, "holds 512 turned away 20") {
-			t.Errorf("A170: the flooding sandbox %s, want 512 connections and no more", out)
+	y := yard.Root(t)
+	lab := netlab.New(t)
+	y.Wrap = lab.Enter
+	y.Write(t, "flooder.py", flooder)
+	y.Write(t, "worker.py", worker)
+	bad := y.Start(t, "run", "--name", "bad", "--pids", "64", "--allow", "11.0.0.10:7", "--allow", "*.wild.test", "--", python, "flooder.py")
+	bad.Await(t, "flooding")
+	if out, _ := bad.Output(); !strings.Contains(out, "holds 512 turned away 20") {
+		t.Errorf("A170: the flooding sandbox %s, want 512 connections and no more", out)
+	}
+	r := y.Run(t, "run", "--name", "good", "--allow", "allow.test", "--allow", "*.wild.test", "--", python, "worker.py").OK(t)
+	if !strings.Contains(r.Stdout, "failed 0\n") {
+		t.Errorf("A101, A170, A177: beside the flood: %s", r.Stdout)
+	}
+	if out, stderr := bad.Output(); strings.Contains(stderr, "Traceback") || !strings.Contains(out, "flooding") {
+		t.Errorf("the flood did not last: %s", stderr)
+	}
+	for _, q := range lab.Questions() {
+		if strings.Contains(q.Name, "wild.test") {
+			t.Errorf("A101: the question %s left", q.Name)
 		}
-		r := y.Run(t, "run", "--name", "good", "--allow", "allow.test", "--allow", "*.wild.test", "--", python, "worker.py").OK(t)
-		if !strings.Contains(r.Stdout, "failed 0\n") {
-			t.Errorf("A101, A170, A177: beside the flood: %s", r.Stdout)
-		}
-		if out, stderr := bad.Output(); strings.Contains(stderr, "Traceback") || !strings.Contains(out, "flooding") {
-			t.Errorf("the flood did not last: %s", stderr)
-		}
-		for _, q := range lab.Questions() {
-			if strings.Contains(q.Name, "wild.test") {
-				t.Errorf("A101: the question %s left", q.Name)
-			}
-		}
-		stayed(t, lab, []netip.AddrPort{onAllowed(80), onAllowed(7)}, "allow.test")
-		y.Run(t, "stop", "bad").OK(t)
-	})
+	}
+	stayed(t, lab, []netip.AddrPort{onAllowed(80), onAllowed(7)}, "allow.test")
+	y.Run(t, "stop", "bad").OK(t)
 }

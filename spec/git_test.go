@@ -444,52 +444,51 @@ func TestGitWorksInside(t *testing.T) {
 // nothing in the tree, also when bailey is killed; made ones do not stay.
 func TestReportB1_NoStubsInTheTree(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		repository(t, y, y.Dir)
-		if err := os.RemoveAll(y.Dir + "/.git/hooks"); err != nil {
-			t.Fatal(err)
+	y := yard.Unprivileged(t)
+	repository(t, y, y.Dir)
+	if err := os.RemoveAll(y.Dir + "/.git/hooks"); err != nil {
+		t.Fatal(err)
+	}
+	clean := func(when string) {
+		t.Helper()
+		if s := git(t, y, y.Dir, "status", "--porcelain", "--ignored"); s != "" {
+			t.Errorf("%s the host's status is:\n%s", when, s)
 		}
-		clean := func(when string) {
-			t.Helper()
-			if s := git(t, y, y.Dir, "status", "--porcelain", "--ignored"); s != "" {
-				t.Errorf("%s the host's status is:\n%s", when, s)
-			}
-			for _, name := range []string{"hooks", "config.worktree", "commondir"} {
-				if _, err := os.Lstat(y.Dir + "/.git/" + name); err == nil {
-					t.Errorf("%s there is a .git/%s", when, name)
-				}
+		for _, name := range []string{"hooks", "config.worktree", "commondir"} {
+			if _, err := os.Lstat(y.Dir + "/.git/" + name); err == nil {
+				t.Errorf("%s there is a .git/%s", when, name)
 			}
 		}
-		clean("before")
-		r := y.Start(t, "run", "--quiet", "--", "bash", "-c", `git status --porcelain --ignored; git add . && git status --porcelain
+	}
+	clean("before")
+	r := y.Start(t, "run", "--quiet", "--", "bash", "-c", `git status --porcelain --ignored; git add . && git status --porcelain
 			find . -path ./.git -prune -o -size 0 -print -o -type c -print; echo ready; read go
 			echo x > .git/config.worktree; ln -s /etc/hostname .git/odd; echo made; read go`)
-		r.Await(t, "ready")
-		if out, _ := r.Output(); out != "ready\n" {
-			t.Errorf("inside:\n%s", out)
-		}
-		clean("during")
-		if _, err := r.Stdin.Write([]byte("go\n")); err != nil {
-			t.Fatal(err)
-		}
-		r.Await(t, "made")
-		if _, err := os.Lstat(y.Dir + "/.git/config.worktree"); err != nil {
-			t.Errorf("the twin: what was made inside was never there: %v", err)
-		}
-		if err := r.Cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		hold(t, "what a killed run left is set aside", func() bool {
-			_, err := os.Lstat(y.Dir + "/.git/config.worktree")
-			_, err2 := os.Lstat(y.Dir + "/.git/odd")
-			return err != nil && err2 != nil
-		})
-		clean("after SIGKILL")
-		if v := y.Sh(t, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; sleep 20"); v.Code != 137 || !strings.Contains(v.Stderr, tripped) {
-			t.Errorf("hooks where there were none: exit code %d, %s", v.Code, v.Stderr)
-		}
-		clean("after")
+	r.Await(t, "ready")
+	if out, _ := r.Output(); out != "ready\n" {
+		t.Errorf("inside:\n%s", out)
+	}
+	clean("during")
+	if _, err := r.Stdin.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	r.Await(t, "made")
+	if _, err := os.Lstat(y.Dir + "/.git/config.worktree"); err != nil {
+		t.Errorf("the twin: what was made inside was never there: %v", err)
+	}
+	if err := r.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, "what a killed run left is set aside", func() bool {
+		_, err := os.Lstat(y.Dir + "/.git/config.worktree")
+		_, err2 := os.Lstat(y.Dir + "/.git/odd")
+		return err != nil && err2 != nil
 	})
+	clean("after SIGKILL")
+	if v := y.Sh(t, "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; sleep 20"); v.Code != 137 || !strings.Contains(v.Stderr, tripped) {
+		t.Errorf("hooks where there were none: exit code %d, %s", v.Code, v.Stderr)
+	}
+	clean("after")
 }
 
 func fileMode(path string) fs.FileMode {
@@ -504,43 +503,41 @@ func fileMode(path string) fs.FileMode {
 // unreadable.
 func TestReportB3_WorktreeConfigIsReadable(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		repository(t, y, y.Dir)
-		owned(t, y, y.Dir+"/sub/deep", "x\n", 0o644)
-		git(t, y, y.Dir, "add", ".")
-		git(t, y, y.Dir, "commit", "-q", "-m", "more")
-		git(t, y, y.Dir, "sparse-checkout", "set", "sub")
-		before := commands(t, y.Dir+"/.git")
-		if !strings.Contains(before, "config.worktree") {
-			t.Fatalf("git made no config.worktree:\n%s", before)
-		}
-		r := y.Sh(t, `set -e; git status --porcelain; git sparse-checkout list; git config --worktree core.sparseCheckout
+	y := yard.Root(t)
+	repository(t, y, y.Dir)
+	owned(t, y, y.Dir+"/sub/deep", "x\n", 0o644)
+	git(t, y, y.Dir, "add", ".")
+	git(t, y, y.Dir, "commit", "-q", "-m", "more")
+	git(t, y, y.Dir, "sparse-checkout", "set", "sub")
+	before := commands(t, y.Dir+"/.git")
+	if !strings.Contains(before, "config.worktree") {
+		t.Fatalf("git made no config.worktree:\n%s", before)
+	}
+	r := y.Sh(t, `set -e; git status --porcelain; git sparse-checkout list; git config --worktree core.sparseCheckout
 			echo y >> sub/deep; git add -A; git commit -q -m inside`).OK(t)
-		if r.Stdout != "sub\ntrue\n" {
-			t.Errorf("inside:\n%s", r.Stdout)
-		}
-		if diff := cmp.Diff(before, commands(t, y.Dir+"/.git")); diff != "" {
-			t.Errorf("changed on the host:\n%s", diff)
-		}
-	})
+	if r.Stdout != "sub\ntrue\n" {
+		t.Errorf("inside:\n%s", r.Stdout)
+	}
+	if diff := cmp.Diff(before, commands(t, y.Dir+"/.git")); diff != "" {
+		t.Errorf("changed on the host:\n%s", diff)
+	}
 }
 
 // TestReportB5_UncommittedEditsInSubmodules are there, inside and after.
 func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		formNamed(t, "submodule").make(t, y)
-		owned(t, y, y.Dir+"/sub/file", "edited on the host\n", 0o644)
-		owned(t, y, y.Dir+"/new", "new on the host\n", 0o644)
-		r := y.Sh(t, `set -e; cat sub/file new; git status --porcelain; git -C sub status --porcelain; echo inside >> sub/file`).OK(t)
-		const want = "edited on the host\nnew on the host\n M sub\n?? new\n M file\n"
-		if diff := cmp.Diff(want, r.Stdout); diff != "" {
-			t.Errorf("inside:\n%s", diff)
-		}
-		if got := contents(t, y.Dir+"/sub/file"); got != "edited on the host\ninside\n" {
-			t.Errorf("after: %q", got)
-		}
-	})
+	y := yard.Unprivileged(t)
+	formNamed(t, "submodule").make(t, y)
+	owned(t, y, y.Dir+"/sub/file", "edited on the host\n", 0o644)
+	owned(t, y, y.Dir+"/new", "new on the host\n", 0o644)
+	r := y.Sh(t, `set -e; cat sub/file new; git status --porcelain; git -C sub status --porcelain; echo inside >> sub/file`).OK(t)
+	const want = "edited on the host\nnew on the host\n M sub\n?? new\n M file\n"
+	if diff := cmp.Diff(want, r.Stdout); diff != "" {
+		t.Errorf("inside:\n%s", diff)
+	}
+	if got := contents(t, y.Dir+"/sub/file"); got != "edited on the host\ninside\n" {
+		t.Errorf("after: %q", got)
+	}
 }
 
 // TestRES06_WhatWouldRunOnTheHostIsNamed: the footer names files that the

@@ -155,18 +155,17 @@ func javas(t *testing.T) []string {
 func TestEGR14_JavaInsideTLS(t *testing.T) {
 	t.Attr("claim", "EGR-14")
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		insideLab(t, y)
-		for _, bin := range javas(t) {
-			y.Host(t, bin+"/javac", "-d", y.Dir, y.Write(t, "Fetch.java", javaProgram))
-			for path, want := range map[string]string{"/v1/x": "hello from allow.test by HTTP/", "/v2/x": "403"} {
-				r := y.Sh(t, bin+"/java -XX:TieredStopAtLevel=1 -cp . Fetch https://allow.test"+path+" 2>&1")
-				if !strings.Contains(r.Stdout, want) {
-					t.Errorf("%s, %s: %s", bin, path, r.Stdout)
-				}
+	y := yard.Unprivileged(t)
+	insideLab(t, y)
+	for _, bin := range javas(t) {
+		y.Host(t, bin+"/javac", "-d", y.Dir, y.Write(t, "Fetch.java", javaProgram))
+		for path, want := range map[string]string{"/v1/x": "hello from allow.test by HTTP/", "/v2/x": "403"} {
+			r := y.Sh(t, bin+"/java -XX:TieredStopAtLevel=1 -cp . Fetch https://allow.test"+path+" 2>&1")
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("%s, %s: %s", bin, path, r.Stdout)
 			}
 		}
-	})
+	}
 }
 
 // TestEGR04_InspectClosesFronting: what is passed untouched can be asked for

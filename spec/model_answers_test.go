@@ -147,46 +147,45 @@ func keyEchoes(key string) map[string]string {
 // after each, which is sound, arrives.
 func TestModel_KeyStaysOut(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		var echoes map[string]string
-		w, p := rawWorld(t, y, func(body, key string) string {
-			_, rest, _ := strings.Cut(body, "say:")
-			name, _, _ := strings.Cut(rest, ".")
-			if text, ok := echoes[name]; ok {
-				return strings.NewReplacer("%[1]s", key, "%[2]s", key).Replace(text)
-			}
-			return calm
-		})
-		echoes = map[string]string{}
-		var list []modelTry
-		for name, text := range keyEchoes(w.key) {
-			echoes[name] = text
-			list = append(list, saying("anthropic", name, strings.Contains(text, "event-stream")), saying("anthropic", "twin", false)) // which closes the circuit
+	y := yard.Unprivileged(t)
+	var echoes map[string]string
+	w, p := rawWorld(t, y, func(body, key string) string {
+		_, rest, _ := strings.Cut(body, "say:")
+		name, _, _ := strings.Cut(rest, ".")
+		if text, ok := echoes[name]; ok {
+			return strings.NewReplacer("%[1]s", key, "%[2]s", key).Replace(text)
 		}
-		got, r := w.run(t, list, "--json")
-		all := r.Stdout + r.Stderr + fmt.Sprint(got) + y.Run(t, "net", "log", "--json").OK(t).Stdout + y.Run(t, "usage").OK(t).Stdout
-		found := func(where, text string) {
-			text = strings.ToLower(text)
-			for _, part := range []string{w.key[:24], w.key[len(w.key)-20:], base64.StdEncoding.EncodeToString([]byte("x-api-key: " + w.key))[8:40], hex.EncodeToString([]byte(w.key))[:40]} {
-				if i := strings.Index(text, strings.ToLower(part)); i >= 0 {
-					t.Errorf("the key came back in %s: %q", where, text[max(0, i-200):min(len(text), i+80)])
-				}
-			}
-		}
-		found("what was said", all)
-		eachFile(y, func(path, text string) { found(path, text) })
-		if n := len(p.asked()); n < len(list) || slices.Contains(p.asked(), "") || p.asked()[0] != w.key {
-			t.Errorf("the provider was asked %d times of %d", n, len(list))
-		}
-		if got["twin"].Status != 200 || strings.Count(r.Stdout, "calm") < len(list)/2 {
-			t.Errorf("the twin: %d %s", got["twin"].Status, got["twin"].Body)
-		}
-		for name, want := range map[string]int{"redirect": 502, "compressed": 502, "body": 200, "error": 400, "login": 403} {
-			if g := got[name]; g.Status != want || g.Header.Get("Location") != "" {
-				t.Errorf("%s: %d %v %s", name, g.Status, g.Header, g.Body)
-			}
-		}
+		return calm
 	})
+	echoes = map[string]string{}
+	var list []modelTry
+	for name, text := range keyEchoes(w.key) {
+		echoes[name] = text
+		list = append(list, saying("anthropic", name, strings.Contains(text, "event-stream")), saying("anthropic", "twin", false)) // which closes the circuit
+	}
+	got, r := w.run(t, list, "--json")
+	all := r.Stdout + r.Stderr + fmt.Sprint(got) + y.Run(t, "net", "log", "--json").OK(t).Stdout + y.Run(t, "usage").OK(t).Stdout
+	found := func(where, text string) {
+		text = strings.ToLower(text)
+		for _, part := range []string{w.key[:24], w.key[len(w.key)-20:], base64.StdEncoding.EncodeToString([]byte("x-api-key: " + w.key))[8:40], hex.EncodeToString([]byte(w.key))[:40]} {
+			if i := strings.Index(text, strings.ToLower(part)); i >= 0 {
+				t.Errorf("the key came back in %s: %q", where, text[max(0, i-200):min(len(text), i+80)])
+			}
+		}
+	}
+	found("what was said", all)
+	eachFile(y, func(path, text string) { found(path, text) })
+	if n := len(p.asked()); n < len(list) || slices.Contains(p.asked(), "") || p.asked()[0] != w.key {
+		t.Errorf("the provider was asked %d times of %d", n, len(list))
+	}
+	if got["twin"].Status != 200 || strings.Count(r.Stdout, "calm") < len(list)/2 {
+		t.Errorf("the twin: %d %s", got["twin"].Status, got["twin"].Body)
+	}
+	for name, want := range map[string]int{"redirect": 502, "compressed": 502, "body": 200, "error": 400, "login": 403} {
+		if g := got[name]; g.Status != want || g.Header.Get("Location") != "" {
+			t.Errorf("%s: %d %v %s", name, g.Status, g.Header, g.Body)
+		}
+	}
 }
 
 // eachFile reads every file of the yard's but the vault, those of the test's own
@@ -247,99 +246,97 @@ func TestModel_AnswersAreHandedOn(t *testing.T) {
 // of it is booked.
 func TestModel_Retries(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		busy := "HTTP/1.1 529 x\r\nRetry-After: 0\r\nX-Should-Retry: true\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}"
-		failed := strings.Replace(busy, "529", "500", 1)
-		var asked atomic.Int64
-		w, p := rawWorld(t, y, func(body, _ string) string {
-			n := asked.Add(1)
-			switch {
-			case strings.Contains(body, "say:busy once") && n == 1:
-				return busy
-			case strings.Contains(body, "say:busy."):
-				return busy
-			case strings.Contains(body, "say:failed"):
-				return failed
-			}
-			return calm
-		})
-		list := []modelTry{saying("anthropic", "busy once", false), saying("anthropic", "busy", false), saying("anthropic", "twin", false)}
-		for i := range 20 {
-			list = append(list, saying("anthropic", fmt.Sprint("failed", i), false))
+	y := yard.Root(t)
+	busy := "HTTP/1.1 529 x\r\nRetry-After: 0\r\nX-Should-Retry: true\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}"
+	failed := strings.Replace(busy, "529", "500", 1)
+	var asked atomic.Int64
+	w, p := rawWorld(t, y, func(body, _ string) string {
+		n := asked.Add(1)
+		switch {
+		case strings.Contains(body, "say:busy once") && n == 1:
+			return busy
+		case strings.Contains(body, "say:busy."):
+			return busy
+		case strings.Contains(body, "say:failed"):
+			return failed
 		}
-		got, r := w.run(t, list, "--json")
-		if got["busy once"].Status != 200 || got["busy"].Status != 529 || got["twin"].Status != 200 || got["failed0"].Status != 500 || got["failed19"].Status != 503 {
-			t.Errorf("%v", got)
-		}
-		if n := len(p.asked()); n != 2+2+1+5 {
-			t.Errorf("the provider was asked %d times for %d calls", n, len(list))
-		}
-		if calls := modelCalls(t, r.Stderr); len(calls) != len(list) || !calls[0].Use.Retried || calls[0].Use.Input != 3 {
-			t.Errorf("%s", r.Stderr)
-		}
-		if u := usage(t, y); len(u) != 1 || u[0].Requests != 2 || u[0].Input != 6 || u[0].Output != 4 {
-			t.Errorf("%+v", u)
-		}
+		return calm
 	})
+	list := []modelTry{saying("anthropic", "busy once", false), saying("anthropic", "busy", false), saying("anthropic", "twin", false)}
+	for i := range 20 {
+		list = append(list, saying("anthropic", fmt.Sprint("failed", i), false))
+	}
+	got, r := w.run(t, list, "--json")
+	if got["busy once"].Status != 200 || got["busy"].Status != 529 || got["twin"].Status != 200 || got["failed0"].Status != 500 || got["failed19"].Status != 503 {
+		t.Errorf("%v", got)
+	}
+	if n := len(p.asked()); n != 2+2+1+5 {
+		t.Errorf("the provider was asked %d times for %d calls", n, len(list))
+	}
+	if calls := modelCalls(t, r.Stderr); len(calls) != len(list) || !calls[0].Use.Retried || calls[0].Use.Input != 3 {
+		t.Errorf("%s", r.Stderr)
+	}
+	if u := usage(t, y); len(u) != 1 || u[0].Requests != 2 || u[0].Input != 6 || u[0].Output != 4 {
+		t.Errorf("%+v", u)
+	}
 }
 
 // TestModel_ContentIsInNoRecord (D076): what was asked and answered is in no
 // log, event, error or file of the host's, however the call went.
 func TestModel_ContentIsInNoRecord(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		const private = "my-very-own-words-4711"
-		w, p := rawWorld(t, y, func(body, _ string) string {
-			switch {
-			case strings.Contains(body, "say:refused"):
-				return "HTTP/1.1 400 " + private + "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + `{"type":"error","error":{"type":"x","message":"` + private + `"}}`
-			case strings.Contains(body, "say:page"):
-				return "HTTP/1.1 500 x\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + private
-			case strings.Contains(body, "say:none"):
-				return private
-			case strings.Contains(body, "say:no field"):
-				return "HTTP/1.1 200 OK\r\n" + private + "\r\n\r\n"
-			case strings.Contains(body, "say:no chunk"):
-				return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + private
-			}
-			return strings.Replace(calm, "calm", private, 1)
-		})
-		list := []modelTry{{Name: "a path", Line: "POST /v1/messages", Fields: []string{tokenField("anthropic"), "Content-Type: application/json", "X-Note: " + private}, Body: []byte(hello)}}
-		for name, body := range map[string]string{
-			"a message":    `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"%s"}]}`,
-			"a system":     `{"model":"x","max_tokens":50,"system":"%s","messages":[{"role":"user","content":"x"}]}`,
-			"a tool":       `{"model":"x","max_tokens":50,"tools":[{"name":"read","description":"%s","input_schema":{"x":"%[1]s"}}],"messages":[{"role":"user","content":"x"}]}`,
-			"a result":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"%s"}]}]}`,
-			"metadata":     `{"model":"x","max_tokens":50,"metadata":{"user_id":"%s"},"messages":[{"role":"user","content":"x"}]}`,
-			"refused":      `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:refused %s"}]}`,
-			"page":         `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:page %s"}]}`,
-			"none":         `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:none %s"}]}`,
-			"no field":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:no field %s"}]}`,
-			"no chunk":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:no chunk %s"}]}`,
-			"no JSON":      `{"model":"x","messages":[{"role":"user","content":"%s`,
-			"a wrong kind": `{"model":"x","max_tokens":50,"messages":"%s"}`,
-			"a long role":  `{"model":"x","max_tokens":50,"messages":[{"role":"` + strings.Repeat("x", 64) + `%s","content":"x"}]}`,
-			"unknown":      `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://%s.test"}}]}]}`,
-			"bad UTF-8":    `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"%s` + "\xff" + `"}]}`,
-		} {
-			list = append(list, talk("anthropic", name, strings.ReplaceAll(strings.ReplaceAll(body, "%[1]s", private), "%s", private)))
+	y := yard.Unprivileged(t)
+	const private = "my-very-own-words-4711"
+	w, p := rawWorld(t, y, func(body, _ string) string {
+		switch {
+		case strings.Contains(body, "say:refused"):
+			return "HTTP/1.1 400 " + private + "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + `{"type":"error","error":{"type":"x","message":"` + private + `"}}`
+		case strings.Contains(body, "say:page"):
+			return "HTTP/1.1 500 x\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + private
+		case strings.Contains(body, "say:none"):
+			return private
+		case strings.Contains(body, "say:no field"):
+			return "HTTP/1.1 200 OK\r\n" + private + "\r\n\r\n"
+		case strings.Contains(body, "say:no chunk"):
+			return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + private
 		}
-		got, r := w.run(t, list, "--json", "--budget", "100k")
-		if !strings.Contains(got["a message"].Body, private) || !strings.Contains(got["refused"].Body, private) || len(p.asked()) < 6 {
-			t.Errorf("the twin: the sandbox gets what the provider says: %v", got)
+		return strings.Replace(calm, "calm", private, 1)
+	})
+	list := []modelTry{{Name: "a path", Line: "POST /v1/messages", Fields: []string{tokenField("anthropic"), "Content-Type: application/json", "X-Note: " + private}, Body: []byte(hello)}}
+	for name, body := range map[string]string{
+		"a message":    `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"%s"}]}`,
+		"a system":     `{"model":"x","max_tokens":50,"system":"%s","messages":[{"role":"user","content":"x"}]}`,
+		"a tool":       `{"model":"x","max_tokens":50,"tools":[{"name":"read","description":"%s","input_schema":{"x":"%[1]s"}}],"messages":[{"role":"user","content":"x"}]}`,
+		"a result":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"%s"}]}]}`,
+		"metadata":     `{"model":"x","max_tokens":50,"metadata":{"user_id":"%s"},"messages":[{"role":"user","content":"x"}]}`,
+		"refused":      `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:refused %s"}]}`,
+		"page":         `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:page %s"}]}`,
+		"none":         `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:none %s"}]}`,
+		"no field":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:no field %s"}]}`,
+		"no chunk":     `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"say:no chunk %s"}]}`,
+		"no JSON":      `{"model":"x","messages":[{"role":"user","content":"%s`,
+		"a wrong kind": `{"model":"x","max_tokens":50,"messages":"%s"}`,
+		"a long role":  `{"model":"x","max_tokens":50,"messages":[{"role":"` + strings.Repeat("x", 64) + `%s","content":"x"}]}`,
+		"unknown":      `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://%s.test"}}]}]}`,
+		"bad UTF-8":    `{"model":"x","max_tokens":50,"messages":[{"role":"user","content":"%s` + "\xff" + `"}]}`,
+	} {
+		list = append(list, talk("anthropic", name, strings.ReplaceAll(strings.ReplaceAll(body, "%[1]s", private), "%s", private)))
+	}
+	got, r := w.run(t, list, "--json", "--budget", "100k")
+	if !strings.Contains(got["a message"].Body, private) || !strings.Contains(got["refused"].Body, private) || len(p.asked()) < 6 {
+		t.Errorf("the twin: the sandbox gets what the provider says: %v", got)
+	}
+	for what, text := range map[string]string{
+		"events": r.Stderr, "the log": y.Run(t, "net", "log", "--json").OK(t).Stdout, "usage": y.Run(t, "usage", "--by", "task").OK(t).Stdout,
+	} {
+		if i := strings.Index(text, private); i >= 0 {
+			t.Errorf("in %s: %s", what, text[max(0, i-300):min(len(text), i+100)])
 		}
-		for what, text := range map[string]string{
-			"events": r.Stderr, "the log": y.Run(t, "net", "log", "--json").OK(t).Stdout, "usage": y.Run(t, "usage", "--by", "task").OK(t).Stdout,
-		} {
-			if i := strings.Index(text, private); i >= 0 {
-				t.Errorf("in %s: %s", what, text[max(0, i-300):min(len(text), i+100)])
-			}
+	}
+	eachFile(y, func(path, text string) {
+		if strings.Contains(text, private) {
+			t.Errorf("in %s", path)
 		}
-		eachFile(y, func(path, text string) {
-			if strings.Contains(text, private) {
-				t.Errorf("in %s", path)
-			}
-		})
 	})
 }
 
@@ -389,58 +386,57 @@ func leaf(t *testing.T, name string, until time.Time) *tls.Config {
 // stands in the environment that bailey is started with opens no way.
 func TestModel_ProviderProvesItsName(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		lab := netlab.New(t)
-		lab.Trust()
-		y.Wrap = lab.Enter
-		w := newModelWorld(t, y, "anthropic", nil)
-		self := leaf(t, "self.test", time.Now().Add(time.Hour))
-		bundle := y.WriteHome(t, "evil.pem", pemOf(self))
-		other, err := lab.CA().Leaf("other.test")
-		if err != nil {
-			t.Fatal(err)
+	y := yard.Root(t)
+	lab := netlab.New(t)
+	lab.Trust()
+	y.Wrap = lab.Enter
+	w := newModelWorld(t, y, "anthropic", nil)
+	self := leaf(t, "self.test", time.Now().Add(time.Hour))
+	bundle := y.WriteHome(t, "evil.pem", pemOf(self))
+	other, err := lab.CA().Leaf("other.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tunnel := rawAt(t, lab.Listen(netip.AddrPortFrom(netlab.Evil, 3128).String()), func(string, string) string { return calm })
+	providers := map[string]*rawProvider{}
+	port := uint16(9500)
+	for _, c := range []struct {
+		name string
+		conf *tls.Config
+		env  []string
+		ok   bool
+	}{
+		{"twin", lab.CA().ServerConfig("http/1.1"), nil, true},
+		{"wrong", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*other}}, nil, false},
+		{"expired", leaf(t, "expired.test", time.Now().Add(-time.Hour)), nil, false},
+		{"self", self, nil, false},
+		{"self", self, []string{"SSL_CERT_FILE=" + bundle, "SSL_CERT_DIR=" + y.Home, "GODEBUG=x509ignoreCN=0"}, false},
+		{"proxied", lab.CA().ServerConfig("http/1.1"), []string{"HTTPS_PROXY=http://11.0.0.66:3128", "HTTP_PROXY=http://11.0.0.66:3128", "ALL_PROXY=http://11.0.0.66:3128", "https_proxy=http://11.0.0.66:3128", "SSL_CERT_FILE=/dev/null", "SSLKEYLOGFILE=" + y.Home + "/keys"}, true},
+	} {
+		port++
+		name := c.name + ".test"
+		lab.Name(name, netlab.Allowed)
+		p := rawAt(t, tls.NewListener(lab.Listen(netip.AddrPortFrom(netlab.Allowed, port).String()), c.conf), func(string, string) string { return calm })
+		providers[c.name] = p
+		w.url = fmt.Sprintf("https://%s:%d", name, port)
+		w.models(t, "anthropic")
+		list := []modelTry{talk("anthropic", "call", hello)}
+		putCalls(t, y, list)
+		r := y.RunWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, c.env...) }, "run", "--model", "small", "--", "./calls", "tries.json").OK(t)
+		g := callResults(t, list, r.Stdout)["call"]
+		switch n := len(p.asked()); {
+		case c.ok && (g.Status != 200 || n != 1 || p.asked()[0] != w.key):
+			t.Errorf("%s: %d %s, asked %d times", c.name, g.Status, g.Body, n)
+		case !c.ok && (g.Status != 502 || n != 0 || !strings.Contains(g.Body, "certificate")):
+			t.Errorf("%s with %v: %d %s, asked %d times", c.name, c.env, g.Status, g.Body, n)
 		}
-		tunnel := rawAt(t, lab.Listen(netip.AddrPortFrom(netlab.Evil, 3128).String()), func(string, string) string { return calm })
-		providers := map[string]*rawProvider{}
-		port := uint16(9500)
-		for _, c := range []struct {
-			name string
-			conf *tls.Config
-			env  []string
-			ok   bool
-		}{
-			{"twin", lab.CA().ServerConfig("http/1.1"), nil, true},
-			{"wrong", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*other}}, nil, false},
-			{"expired", leaf(t, "expired.test", time.Now().Add(-time.Hour)), nil, false},
-			{"self", self, nil, false},
-			{"self", self, []string{"SSL_CERT_FILE=" + bundle, "SSL_CERT_DIR=" + y.Home, "GODEBUG=x509ignoreCN=0"}, false},
-			{"proxied", lab.CA().ServerConfig("http/1.1"), []string{"HTTPS_PROXY=http://11.0.0.66:3128", "HTTP_PROXY=http://11.0.0.66:3128", "ALL_PROXY=http://11.0.0.66:3128", "https_proxy=http://11.0.0.66:3128", "SSL_CERT_FILE=/dev/null", "SSLKEYLOGFILE=" + y.Home + "/keys"}, true},
-		} {
-			port++
-			name := c.name + ".test"
-			lab.Name(name, netlab.Allowed)
-			p := rawAt(t, tls.NewListener(lab.Listen(netip.AddrPortFrom(netlab.Allowed, port).String()), c.conf), func(string, string) string { return calm })
-			providers[c.name] = p
-			w.url = fmt.Sprintf("https://%s:%d", name, port)
-			w.models(t, "anthropic")
-			list := []modelTry{talk("anthropic", "call", hello)}
-			putCalls(t, y, list)
-			r := y.RunWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, c.env...) }, "run", "--model", "small", "--", "./calls", "tries.json").OK(t)
-			g := callResults(t, list, r.Stdout)["call"]
-			switch n := len(p.asked()); {
-			case c.ok && (g.Status != 200 || n != 1 || p.asked()[0] != w.key):
-				t.Errorf("%s: %d %s, asked %d times", c.name, g.Status, g.Body, n)
-			case !c.ok && (g.Status != 502 || n != 0 || !strings.Contains(g.Body, "certificate")):
-				t.Errorf("%s with %v: %d %s, asked %d times", c.name, c.env, g.Status, g.Body, n)
-			}
-		}
-		if n := len(tunnel.asked()); n != 0 || len(lab.ConnectionsTo(netlab.Evil)) != 0 {
-			t.Errorf("the proxy of the environment was asked %d times", n)
-		}
-		if _, err := os.Stat(filepath.Join(y.Home, "keys")); err == nil {
-			t.Error("the keys of TLS were written")
-		}
-	})
+	}
+	if n := len(tunnel.asked()); n != 0 || len(lab.ConnectionsTo(netlab.Evil)) != 0 {
+		t.Errorf("the proxy of the environment was asked %d times", n)
+	}
+	if _, err := os.Stat(filepath.Join(y.Home, "keys")); err == nil {
+		t.Error("the keys of TLS were written")
+	}
 }
 
 func pemOf(c *tls.Config) string {

@@ -149,54 +149,53 @@ func TestModel_NestedPlaces(t *testing.T) {
 // hosts, keys and features cannot be asked for by fields, members or notes.
 func TestModel_HeadersDecideNothing(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil, answered)
-		with := func(name string, fields ...string) modelTry {
-			c := talk("anthropic", name, hello)
-			c.Fields = append(c.Fields, fields...)
-			return c
+	y := yard.Root(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	with := func(name string, fields ...string) modelTry {
+		c := talk("anthropic", name, hello)
+		c.Fields = append(c.Fields, fields...)
+		return c
+	}
+	list := []modelTry{
+		with("D038 betas", "anthropic-beta: interleaved-thinking-2025-05-14,evil-2026-01-01", "anthropic-beta: files-api-2025-04-14, code-execution-2025-05-22,context-1m-2025-08-07, MCP-CLIENT-2025-11-20", "anthropic-beta: effort-2025-11-24\tevil"),
+		with("D038 many betas", "anthropic-beta: effort-2025-11-24"+strings.Repeat(",evil-2026-01-01", 200)),
+		with("D036 hosts", "X-Portkey-Custom-Host: https://evil.test", "Helicone-Target-URL: https://evil.test", "x-stainless-evil: 1", "X-Forwarded-Host: evil.test", "X-Original-URL: /v1/evil"),
+		with("D009 who it is", "OpenAI-Organization: org-evil", "OpenAI-Project: evil", "anthropic-user-profile-id: evil", "anthropic-workspace-id: evil", "Cookie: session=evil", "Proxy-Authorization: Bearer evil", "User-Agent: evil", "Referer: https://evil.test"),
+		with("D010 a key more", "x-goog-api-key: sk-evil"), with("D010 a second line", "X-Api-Key: sk-evil"), with("D010 by Basic", "Authorization: Basic c2stZXZpbDo="),
+	}
+	for _, more := range []string{`"api_base":"https://evil.test"`, `"base_url":"https://evil.test"`, `"custom_llm_provider":"evil"`, `"aws_region_name":"evil"`, `"vertex_location":"evil"`, `"betas":["evil"]`} {
+		list = append(list, talk("anthropic", "D036 "+more, strings.Replace(hello, `{"model"`, "{"+more+`,"model"`, 1)))
+	}
+	// D018: the one who asks and free text for the provider.
+	list = append(list, talk("anthropic", "D018 notes", strings.Replace(hello, `{"model"`, `{"metadata":{"user_id":"evil"},"model"`, 1)))
+	got, _ := w.run(t, list)
+	for _, c := range list {
+		want := 200
+		switch {
+		case strings.HasPrefix(c.Name, "D036 \""):
+			want = 400
+		case strings.HasPrefix(c.Name, "D010"):
+			want = 401
 		}
-		list := []modelTry{
-			with("D038 betas", "anthropic-beta: interleaved-thinking-2025-05-14,evil-2026-01-01", "anthropic-beta: files-api-2025-04-14, code-execution-2025-05-22,context-1m-2025-08-07, MCP-CLIENT-2025-11-20", "anthropic-beta: effort-2025-11-24\tevil"),
-			with("D038 many betas", "anthropic-beta: effort-2025-11-24"+strings.Repeat(",evil-2026-01-01", 200)),
-			with("D036 hosts", "X-Portkey-Custom-Host: https://evil.test", "Helicone-Target-URL: https://evil.test", "x-stainless-evil: 1", "X-Forwarded-Host: evil.test", "X-Original-URL: /v1/evil"),
-			with("D009 who it is", "OpenAI-Organization: org-evil", "OpenAI-Project: evil", "anthropic-user-profile-id: evil", "anthropic-workspace-id: evil", "Cookie: session=evil", "Proxy-Authorization: Bearer evil", "User-Agent: evil", "Referer: https://evil.test"),
-			with("D010 a key more", "x-goog-api-key: sk-evil"), with("D010 a second line", "X-Api-Key: sk-evil"), with("D010 by Basic", "Authorization: Basic c2stZXZpbDo="),
+		if got[c.Name].Status != want {
+			t.Errorf("%s: %d, want %d: %s", c.Name, got[c.Name].Status, want, got[c.Name].Body)
 		}
-		for _, more := range []string{`"api_base":"https://evil.test"`, `"base_url":"https://evil.test"`, `"custom_llm_provider":"evil"`, `"aws_region_name":"evil"`, `"vertex_location":"evil"`, `"betas":["evil"]`} {
-			list = append(list, talk("anthropic", "D036 "+more, strings.Replace(hello, `{"model"`, "{"+more+`,"model"`, 1)))
+	}
+	all := w.srv.Requests()
+	if len(all) != 5 {
+		t.Fatalf("the provider was asked %d times", len(all))
+	}
+	for _, r := range all {
+		if text := fmt.Sprint(r.Host, r.Path, r.Header, string(r.Body)); strings.Contains(text, evilMark) || r.Header.Get("X-Api-Key") != w.key || len(r.Header.Values("Anthropic-Beta")) > 1 {
+			t.Errorf("sent %s", text)
 		}
-		// D018: the one who asks and free text for the provider.
-		list = append(list, talk("anthropic", "D018 notes", strings.Replace(hello, `{"model"`, `{"metadata":{"user_id":"evil"},"model"`, 1)))
-		got, _ := w.run(t, list)
-		for _, c := range list {
-			want := 200
-			switch {
-			case strings.HasPrefix(c.Name, "D036 \""):
-				want = 400
-			case strings.HasPrefix(c.Name, "D010"):
-				want = 401
-			}
-			if got[c.Name].Status != want {
-				t.Errorf("%s: %d, want %d: %s", c.Name, got[c.Name].Status, want, got[c.Name].Body)
-			}
-		}
-		all := w.srv.Requests()
-		if len(all) != 5 {
-			t.Fatalf("the provider was asked %d times", len(all))
-		}
-		for _, r := range all {
-			if text := fmt.Sprint(r.Host, r.Path, r.Header, string(r.Body)); strings.Contains(text, evilMark) || r.Header.Get("X-Api-Key") != w.key || len(r.Header.Values("Anthropic-Beta")) > 1 {
-				t.Errorf("sent %s", text)
-			}
-		}
-		if got := all[0].Header.Get("Anthropic-Beta"); got != "interleaved-thinking-2025-05-14" {
-			t.Errorf("betas %q", got)
-		}
-		if got := all[1].Header.Get("Anthropic-Beta"); got != "effort-2025-11-24" {
-			t.Errorf("betas %q", got)
-		}
-	})
+	}
+	if got := all[0].Header.Get("Anthropic-Beta"); got != "interleaved-thinking-2025-05-14" {
+		t.Errorf("betas %q", got)
+	}
+	if got := all[1].Header.Get("Anthropic-Beta"); got != "effort-2025-11-24" {
+		t.Errorf("betas %q", got)
+	}
 }
 
 // TestModel_WireForms (D034): one form of HTTP is spoken, and what is none, or

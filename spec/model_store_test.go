@@ -41,65 +41,64 @@ func mount(t *testing.T, args ...string) {
 // up during a run, and with a record that somebody else wrote into.
 func TestModel_NoRecordNoCall(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil)
-		p := &meteredProvider{end: make(chan struct{})}
-		w.serve(t, p)
-		w.models(t, "anthropic", "max_output: 400", "budget: {day: 100M}")
-		dir := usageFolder(t, y, "64k")
-		call := []modelTry{talk("anthropic", "call", hello)}
-		refused := func(what string) {
-			t.Helper()
-			before := len(p.asked())
-			putCalls(t, y, call)
-			r := y.Run(t, "run", "--model", "small", "--budget", "1M", "--", "./calls", "tries.json")
-			if r.Code == 0 {
-				if g := callResults(t, call, r.Stdout)["call"]; g.Status != 503 || !strings.Contains(g.Body, "budget_unavailable") {
-					t.Errorf("%s: %d %s", what, g.Status, g.Body)
-				}
-			} else if r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "usage") {
-				t.Errorf("%s: %d %s", what, r.Code, r.Stderr)
-			}
-			if n := len(p.asked()) - before; n != 0 {
-				t.Errorf("%s: the provider was asked %d times", what, n)
-			}
-		}
-		works := func(what string) {
-			t.Helper()
-			if got, _ := w.run(t, call); got["call"].Status != 200 {
-				t.Errorf("%s: %d %s", what, got["call"].Status, got["call"].Body)
-			}
-		}
-		mount(t, "-o", "remount,ro", dir)
-		refused("read-only")
-		mount(t, "-o", "remount,rw", dir)
-		filler := filepath.Join(dir, "filler")
-		fill(t, filler)
-		refused("full")
-		if err := os.Truncate(filler, 40<<10); err != nil {
-			t.Fatal(err)
-		}
-		works("the twin, with room to write")
-		many := talk("anthropic", "many", hello)
-		many.Count = 400 // more than there is room for
+	y := yard.Root(t)
+	w := newModelWorld(t, y, "anthropic", nil)
+	p := &meteredProvider{end: make(chan struct{})}
+	w.serve(t, p)
+	w.models(t, "anthropic", "max_output: 400", "budget: {day: 100M}")
+	dir := usageFolder(t, y, "64k")
+	call := []modelTry{talk("anthropic", "call", hello)}
+	refused := func(what string) {
+		t.Helper()
 		before := len(p.asked())
-		got, r := w.run(t, []modelTry{many, call[0]}, "--json", "--budget", "100M")
-		s := got["many"].Statuses
-		if s[200] == 0 || s[503] == 0 || s[200]+s[503] != 400 || got["call"].Status != 503 || len(p.asked())-before != s[200] {
-			t.Errorf("it fills up: %v, then %d, asked %d times", s, got["call"].Status, len(p.asked())-before)
+		putCalls(t, y, call)
+		r := y.Run(t, "run", "--model", "small", "--budget", "1M", "--", "./calls", "tries.json")
+		if r.Code == 0 {
+			if g := callResults(t, call, r.Stdout)["call"]; g.Status != 503 || !strings.Contains(g.Body, "budget_unavailable") {
+				t.Errorf("%s: %d %s", what, g.Status, g.Body)
+			}
+		} else if r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "usage") {
+			t.Errorf("%s: %d %s", what, r.Code, r.Stderr)
 		}
-		if !strings.Contains(r.Stderr, "record of usage") {
-			t.Errorf("nobody is told: %s", r.Stderr)
+		if n := len(p.asked()) - before; n != 0 {
+			t.Errorf("%s: the provider was asked %d times", what, n)
 		}
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
+	}
+	works := func(what string) {
+		t.Helper()
+		if got, _ := w.run(t, call); got["call"].Status != 200 {
+			t.Errorf("%s: %d %s", what, got["call"].Status, got["call"].Body)
 		}
-		works("the twin, with room")
+	}
+	mount(t, "-o", "remount,ro", dir)
+	refused("read-only")
+	mount(t, "-o", "remount,rw", dir)
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	refused("full")
+	if err := os.Truncate(filler, 40<<10); err != nil {
+		t.Fatal(err)
+	}
+	works("the twin, with room to write")
+	many := talk("anthropic", "many", hello)
+	many.Count = 400 // more than there is room for
+	before := len(p.asked())
+	got, r := w.run(t, []modelTry{many, call[0]}, "--json", "--budget", "100M")
+	s := got["many"].Statuses
+	if s[200] == 0 || s[503] == 0 || s[200]+s[503] != 400 || got["call"].Status != 503 || len(p.asked())-before != s[200] {
+		t.Errorf("it fills up: %v, then %d, asked %d times", s, got["call"].Status, len(p.asked())-before)
+	}
+	if !strings.Contains(r.Stderr, "record of usage") {
+		t.Errorf("nobody is told: %s", r.Stderr)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	works("the twin, with room")
 
-		if y.UID != 0 { // what is read is the same for both
-			damagedRecord(t, w, dir, p)
-		}
-	})
+	if y.UID != 0 { // what is read is the same for both
+		damagedRecord(t, w, dir, p)
+	}
 }
 
 // damagedRecord: a line that is none takes nothing from what the others say was
@@ -267,39 +266,38 @@ func (p *heldProvider) state() (keys []string, held int) {
 // ever carries none, or a part of one.
 func TestModel_KeyChangesUnderStreams(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil)
-		p := &heldProvider{end: make(chan struct{})}
-		w.serve(t, p)
-		w.models(t, "anthropic")
-		held := saying("anthropic", "held", true)
-		var parts []string
-		for range 50 {
-			parts = append(parts, "./calls held.json &")
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil)
+	p := &heldProvider{end: make(chan struct{})}
+	w.serve(t, p)
+	w.models(t, "anthropic")
+	held := saying("anthropic", "held", true)
+	var parts []string
+	for range 50 {
+		parts = append(parts, "./calls held.json &")
+	}
+	putCalls(t, y, []modelTry{held})
+	y.Host(t, "cp", "tries.json", "held.json")
+	putCalls(t, y, []modelTry{saying("anthropic", "short", false)})
+	box := y.Start(t, "run", "--name", "streams", "--model", "small", "--budget", "100k", "--", "sh", "-c", strings.Join(parts, " ")+" while ! [ -e stop ]; do ./calls tries.json; done; wait; echo all over")
+	yard.Eventually(t, time.Minute, func() bool { _, n := p.state(); return n == 50 }, func() string { return "the streams did not begin" })
+	next := "sk-" + newValue()
+	y.RunWith(t, stdin(next), "secret", "rotate", "provider").OK(t)
+	yard.Eventually(t, yard.Timeout, func() bool { keys, _ := p.state(); return keys[len(keys)-1] == next }, func() string { return "the new key is not used" })
+	close(p.end)
+	y.Write(t, "stop", "")
+	box.Await(t, "all over")
+	out, stderr := box.Output()
+	if strings.Contains(out+stderr, w.key[8:]) || strings.Contains(out+stderr, next[8:]) || strings.Count(out, "message_stop") < 50 || strings.Count(out, "the key was ") != 50 {
+		t.Errorf("%s%s", out, stderr)
+	}
+	keys, _ := p.state()
+	seen := false
+	for _, k := range keys {
+		if seen = seen || k == next; k != w.key && k != next || seen && k == w.key {
+			t.Errorf("a request came with the key %q", k)
 		}
-		putCalls(t, y, []modelTry{held})
-		y.Host(t, "cp", "tries.json", "held.json")
-		putCalls(t, y, []modelTry{saying("anthropic", "short", false)})
-		box := y.Start(t, "run", "--name", "streams", "--model", "small", "--budget", "100k", "--", "sh", "-c", strings.Join(parts, " ")+" while ! [ -e stop ]; do ./calls tries.json; done; wait; echo all over")
-		yard.Eventually(t, time.Minute, func() bool { _, n := p.state(); return n == 50 }, func() string { return "the streams did not begin" })
-		next := "sk-" + newValue()
-		y.RunWith(t, stdin(next), "secret", "rotate", "provider").OK(t)
-		yard.Eventually(t, yard.Timeout, func() bool { keys, _ := p.state(); return keys[len(keys)-1] == next }, func() string { return "the new key is not used" })
-		close(p.end)
-		y.Write(t, "stop", "")
-		box.Await(t, "all over")
-		out, stderr := box.Output()
-		if strings.Contains(out+stderr, w.key[8:]) || strings.Contains(out+stderr, next[8:]) || strings.Count(out, "message_stop") < 50 || strings.Count(out, "the key was ") != 50 {
-			t.Errorf("%s%s", out, stderr)
-		}
-		keys, _ := p.state()
-		seen := false
-		for _, k := range keys {
-			if seen = seen || k == next; k != w.key && k != next || seen && k == w.key {
-				t.Errorf("a request came with the key %q", k)
-			}
-		}
-	})
+	}
 }
 
 // TestAgents_AnotherBaseURLReachesNobody (D037): a project that names another

@@ -550,104 +550,101 @@ func TestMGW07_KeyInOneProcess(t *testing.T) {
 // for the next call of a sandbox that runs.
 func TestModel_KeyIsFollowed(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil, answered)
-		putCalls(t, y, []modelTry{talk("anthropic", "call", hello)})
-		box := y.Start(t, "run", "--json", "--name", "keys", "--model", "small", "--", "sh", "-c", `while :; do ./calls tries.json; sleep 0.1; done`)
-		defer func() { y.Run(t, "stop", "keys"); box.Wait(t, time.Minute) }()
-		box.Await(t, `"Status":200`)
-		next := "sk-" + newValue()
-		y.RunWith(t, stdin(next), "secret", "rotate", "provider").OK(t)
-		yard.Eventually(t, yard.Timeout, func() bool {
-			return slices.ContainsFunc(w.srv.Requests(), func(r provider.Request) bool { return r.Header.Get("X-Api-Key") == next })
-		}, func() string { return "the new key is not used" })
-		box.Await(t, `"Status":403`) // the provider refuses it, which is not the harness's to mend
-		y.Run(t, "secret", "rm", "provider").OK(t)
-		box.Await(t, "provider_key_removed")
-		if all := w.srv.Requests(); all[len(all)-1].Header.Get("X-Api-Key") != next {
-			t.Error("the provider was asked without a key")
-		}
-	})
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	putCalls(t, y, []modelTry{talk("anthropic", "call", hello)})
+	box := y.Start(t, "run", "--json", "--name", "keys", "--model", "small", "--", "sh", "-c", `while :; do ./calls tries.json; sleep 0.1; done`)
+	defer func() { y.Run(t, "stop", "keys"); box.Wait(t, time.Minute) }()
+	box.Await(t, `"Status":200`)
+	next := "sk-" + newValue()
+	y.RunWith(t, stdin(next), "secret", "rotate", "provider").OK(t)
+	yard.Eventually(t, yard.Timeout, func() bool {
+		return slices.ContainsFunc(w.srv.Requests(), func(r provider.Request) bool { return r.Header.Get("X-Api-Key") == next })
+	}, func() string { return "the new key is not used" })
+	box.Await(t, `"Status":403`) // the provider refuses it, which is not the harness's to mend
+	y.Run(t, "secret", "rm", "provider").OK(t)
+	box.Await(t, "provider_key_removed")
+	if all := w.srv.Requests(); all[len(all)-1].Header.Get("X-Api-Key") != next {
+		t.Error("the provider was asked without a key")
+	}
 }
 
 // TestModel_Record: content is kept for who asks for it, outside of the
 // workspace, and otherwise nowhere (D076).
 func TestModel_Record(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil, answered)
-		const prompt = "a-prompt-that-is-nobodys-business"
-		list := []modelTry{talk("anthropic", "call", strings.Replace(hello, "hello", prompt, 1)), talk("anthropic", "refused", `{"`+prompt+`":1}`)}
-		_, r := w.run(t, list[:1], "--json")
-		if strings.Contains(r.Stderr, prompt) || !strings.Contains(r.Stderr, `"model.call"`) {
-			t.Errorf("printed: %s", r.Stderr)
-		}
-		w.run(t, list[1:])
-		found := func(dir string) (paths []string) {
-			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-				if err == nil && d.Type().IsRegular() {
-					if b, _ := os.ReadFile(path); strings.Contains(string(b), `"content":"`+prompt) || strings.Contains(string(b), `\"content\":\"`+prompt) {
-						paths = append(paths, path)
-					}
+	y := yard.Unprivileged(t)
+	w := newModelWorld(t, y, "anthropic", nil, answered)
+	const prompt = "a-prompt-that-is-nobodys-business"
+	list := []modelTry{talk("anthropic", "call", strings.Replace(hello, "hello", prompt, 1)), talk("anthropic", "refused", `{"`+prompt+`":1}`)}
+	_, r := w.run(t, list[:1], "--json")
+	if strings.Contains(r.Stderr, prompt) || !strings.Contains(r.Stderr, `"model.call"`) {
+		t.Errorf("printed: %s", r.Stderr)
+	}
+	w.run(t, list[1:])
+	found := func(dir string) (paths []string) {
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				if b, _ := os.ReadFile(path); strings.Contains(string(b), `"content":"`+prompt) || strings.Contains(string(b), `\"content\":\"`+prompt) {
+					paths = append(paths, path)
 				}
-				return nil
-			})
-			return paths
-		}
-		if got := found(y.Home); len(got) != 0 {
-			t.Errorf("content is in %v", got)
-		}
-		dir := y.Home + "/records"
-		y.WriteHome(t, "records/.keep", "")
-		_, r = w.run(t, list, "--record", dir)
-		if got := found(dir); len(got) != 1 || !strings.Contains(r.Stderr, "recorded: ") {
-			t.Errorf("recorded in %v: %s", got, r.Stderr)
-		}
-		if r := y.Run(t, "run", "--model", "small", "--record", y.Dir, "--", "true"); r.Code != bailey.ExitBailey {
-			t.Errorf("recorded in the workspace: %s", r.Stderr)
-		}
-	})
+			}
+			return nil
+		})
+		return paths
+	}
+	if got := found(y.Home); len(got) != 0 {
+		t.Errorf("content is in %v", got)
+	}
+	dir := y.Home + "/records"
+	y.WriteHome(t, "records/.keep", "")
+	_, r = w.run(t, list, "--record", dir)
+	if got := found(dir); len(got) != 1 || !strings.Contains(r.Stderr, "recorded: ") {
+		t.Errorf("recorded in %v: %s", got, r.Stderr)
+	}
+	if r := y.Run(t, "run", "--model", "small", "--record", y.Dir, "--", "true"); r.Code != bailey.ExitBailey {
+		t.Errorf("recorded in the workspace: %s", r.Stderr)
+	}
 }
 
 // TestModel_HeaderFooterAndEvents: a person and a program are told which model
 // there is, what it may use and what it used.
 func TestModel_HeaderFooterAndEvents(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", []string{"budget: {task: 2M, day: 20usd}", "price: {input: 3.0, output: 15.0}"}, answered)
-		call := talk("anthropic", "call", hello)
-		_, r := w.run(t, []modelTry{call})
-		for _, want := range []string{"model: small (real-1 at local, anthropic)", "2M", "20usd", "network: none", "small used 11 input and 7 output tokens in 1 call"} {
-			if !strings.Contains(r.Stderr, want) {
-				t.Errorf("no %q in:\n%s", want, r.Stderr)
-			}
+	y := yard.Root(t)
+	w := newModelWorld(t, y, "anthropic", []string{"budget: {task: 2M, day: 20usd}", "price: {input: 3.0, output: 15.0}"}, answered)
+	call := talk("anthropic", "call", hello)
+	_, r := w.run(t, []modelTry{call})
+	for _, want := range []string{"model: small (real-1 at local, anthropic)", "2M", "20usd", "network: none", "small used 11 input and 7 output tokens in 1 call"} {
+		if !strings.Contains(r.Stderr, want) {
+			t.Errorf("no %q in:\n%s", want, r.Stderr)
 		}
-		_, r = w.run(t, []modelTry{call, {Name: "no such", Line: "GET /v1/files", Fields: []string{tokenField("anthropic")}}}, "--json")
-		seen := map[bailey.EventType]bailey.Event{}
-		for line := range strings.Lines(r.Stderr) {
-			var e bailey.Event
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				t.Fatalf("%v: %s", err, line)
-			}
-			seen[e.Type] = e
+	}
+	_, r = w.run(t, []modelTry{call, {Name: "no such", Line: "GET /v1/files", Fields: []string{tokenField("anthropic")}}}, "--json")
+	seen := map[bailey.EventType]bailey.Event{}
+	for line := range strings.Lines(r.Stderr) {
+		var e bailey.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
 		}
-		if e := seen[bailey.EventModelCall]; e.Model != "small" || e.Status != 200 || e.Use == nil || e.Use.Input != 11 || e.Use.Output != 7 || e.Use.CostUSD == "" {
-			t.Errorf("%+v", e)
-		}
-		if e := seen[bailey.EventModelRefused]; e.Status != 404 || e.Reason != "endpoint_not_served" {
-			t.Errorf("%+v", e)
-		}
-		if e := seen[bailey.EventModelTotal]; e.Use == nil || e.Use.Requests != 1 {
-			t.Errorf("%+v", e)
-		}
-		rows := usage(t, y, "--by", "task")
-		if len(rows) != 2 {
-			t.Errorf("by task: %+v", rows)
-		}
-		if log := y.Run(t, "net", "log").OK(t).Stdout; !strings.Contains(log, "model") || !strings.Contains(log, "endpoint_not_served") {
-			t.Errorf("the log: %s", log)
-		}
-	})
+		seen[e.Type] = e
+	}
+	if e := seen[bailey.EventModelCall]; e.Model != "small" || e.Status != 200 || e.Use == nil || e.Use.Input != 11 || e.Use.Output != 7 || e.Use.CostUSD == "" {
+		t.Errorf("%+v", e)
+	}
+	if e := seen[bailey.EventModelRefused]; e.Status != 404 || e.Reason != "endpoint_not_served" {
+		t.Errorf("%+v", e)
+	}
+	if e := seen[bailey.EventModelTotal]; e.Use == nil || e.Use.Requests != 1 {
+		t.Errorf("%+v", e)
+	}
+	rows := usage(t, y, "--by", "task")
+	if len(rows) != 2 {
+		t.Errorf("by task: %+v", rows)
+	}
+	if log := y.Run(t, "net", "log").OK(t).Stdout; !strings.Contains(log, "model") || !strings.Contains(log, "endpoint_not_served") {
+		t.Errorf("the log: %s", log)
+	}
 }
 
 // TestModel_BadRequests: what is wrong with a run with a model is said before

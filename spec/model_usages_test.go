@@ -276,42 +276,41 @@ func usageOf(t *testing.T, y *yard.Yard) (rows []map[string]int64) {
 // another workspace gives a fresh one.
 func TestModel_OneDaysBudget(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newModelWorld(t, y, "anthropic", nil)
-		p := &meteredProvider{end: make(chan struct{})}
-		w.serve(t, p)
-		w.models(t, "anthropic", "max_output: 400", "budget: {day: 1200}")
-		many := talk("anthropic", "many", strings.Replace(hello, "50", "400", 1))
-		many.Count = 20
-		putCalls(t, y, []modelTry{many})
-		var boxes []*yard.Running
-		for _, name := range []string{"one", "two"} {
-			boxes = append(boxes, y.Start(t, "run", "--name", name, "--model", "small", "--budget", "100k", "--", "./calls", "tries.json"))
+	y := yard.Root(t)
+	w := newModelWorld(t, y, "anthropic", nil)
+	p := &meteredProvider{end: make(chan struct{})}
+	w.serve(t, p)
+	w.models(t, "anthropic", "max_output: 400", "budget: {day: 1200}")
+	many := talk("anthropic", "many", strings.Replace(hello, "50", "400", 1))
+	many.Count = 20
+	putCalls(t, y, []modelTry{many})
+	var boxes []*yard.Running
+	for _, name := range []string{"one", "two"} {
+		boxes = append(boxes, y.Start(t, "run", "--name", name, "--model", "small", "--budget", "100k", "--", "./calls", "tries.json"))
+	}
+	passed := 0
+	for _, b := range boxes {
+		out := b.Wait(t, time.Minute).OK(t).Stdout
+		r := callResults(t, []modelTry{many}, out)["many"]
+		passed += r.Statuses[200]
+		if r.Statuses[200]+r.Statuses[402] != 20 {
+			t.Errorf("%v", r)
 		}
-		passed := 0
-		for _, b := range boxes {
-			out := b.Wait(t, time.Minute).OK(t).Stdout
-			r := callResults(t, []modelTry{many}, out)["many"]
-			passed += r.Statuses[200]
-			if r.Statuses[200]+r.Statuses[402] != 20 {
-				t.Errorf("%v", r)
-			}
+	}
+	if n := len(p.asked()); passed < 2 || passed > 3 || n != passed {
+		t.Errorf("%d calls passed, the provider was asked %d times", passed, n)
+	}
+	again := talk("anthropic", "again", strings.Replace(hello, "50", "400", 1))
+	for _, flags := range [][]string{nil, {"--name", "another"}, {"--budget", "2M"}} {
+		if got, _ := w.run(t, []modelTry{again}, flags...); got["again"].Status != 402 {
+			t.Errorf("%v: %d %s", flags, got["again"].Status, got["again"].Body)
 		}
-		if n := len(p.asked()); passed < 2 || passed > 3 || n != passed {
-			t.Errorf("%d calls passed, the provider was asked %d times", passed, n)
-		}
-		again := talk("anthropic", "again", strings.Replace(hello, "50", "400", 1))
-		for _, flags := range [][]string{nil, {"--name", "another"}, {"--budget", "2M"}} {
-			if got, _ := w.run(t, []modelTry{again}, flags...); got["again"].Status != 402 {
-				t.Errorf("%v: %d %s", flags, got["again"].Status, got["again"].Body)
-			}
-		}
-		if u := usage(t, y); len(u) != 1 || u[0].Input+u[0].Output > 1200+3*100 { // the provider counts 100 where a tenth was guessed
-			t.Errorf("%+v", u)
-		}
-		w.models(t, "anthropic", "max_output: 400", "budget: {day: 3000}") // the person raises it
-		if got, _ := w.run(t, []modelTry{again}); got["again"].Status != 200 {
-			t.Errorf("the twin: %d %s", got["again"].Status, got["again"].Body)
-		}
-	})
+	}
+	if u := usage(t, y); len(u) != 1 || u[0].Input+u[0].Output > 1200+3*100 { // the provider counts 100 where a tenth was guessed
+		t.Errorf("%+v", u)
+	}
+	w.models(t, "anthropic", "max_output: 400", "budget: {day: 3000}") // the person raises it
+	if got, _ := w.run(t, []modelTry{again}); got["again"].Status != 200 {
+		t.Errorf("the twin: %d %s", got["again"].Status, got["again"].Body)
+	}
 }

@@ -199,7 +199,7 @@ func (s *served) expected(t *testing.T, list []posture.Posture) posture.Config {
 		Caller: caller(t, s.y), Sandbox: user, Proxy: user, Gateway: user, Control: user, Inside: user,
 		AllCaps: posture.Reader{}.AllCaps(),
 	}
-	work, err := filepath.Glob(filepath.Join(s.y.Home, ".local/share/bailey/engine/*/work/workspace"))
+	work, err := filepath.Glob(filepath.Join(s.y.Home, ".local/share/bailey/engine/*", "work", "workspace"))
 	if err != nil || len(work) == 0 {
 		t.Fatalf("the service keeps no work: %v", err)
 	}

@@ -29,47 +29,46 @@ for how in http https bare; do
 	cd ../../..; rm -rf $how $how.err
 done
 curl -sS http://git.test/team/repo.git/HEAD; curl -sS "https://git.test/team/repo.git/info/refs?service=git-upload-pack&x=1"`
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		lab := netlab.New(t)
-		lab.Trust()
-		team, other := origin.NewGit(t), origin.NewGit(t)
-		mux := http.NewServeMux()
-		mux.Handle("/team/", http.StripPrefix("/team", team))
-		mux.Handle("/other/", http.StripPrefix("/other", other))
-		lab.Name("git.test", netlab.Allowed)
-		lab.Handle("git.test", mux)
-		y.Wrap = lab.Enter
-		run := func(rule string) yard.Result {
-			t.Helper()
-			userPolicy(t, y, "net:\n  allow:\n  - {host: git.test"+rule+"}\n")
-			return y.Sh(t, script, "--tool", "git", "--tool", "curl")
-		}
-		has := func(r yard.Result, texts ...string) {
-			t.Helper()
-			for _, text := range texts {
-				if !strings.Contains(r.Stdout, text) {
-					t.Errorf("no %q in\n%s%s", text, r.Stdout, r.Stderr)
-				}
+	y := yard.Root(t)
+	lab := netlab.New(t)
+	lab.Trust()
+	team, other := origin.NewGit(t), origin.NewGit(t)
+	mux := http.NewServeMux()
+	mux.Handle("/team/", http.StripPrefix("/team", team))
+	mux.Handle("/other/", http.StripPrefix("/other", other))
+	lab.Name("git.test", netlab.Allowed)
+	lab.Handle("git.test", mux)
+	y.Wrap = lab.Enter
+	run := func(rule string) yard.Result {
+		t.Helper()
+		userPolicy(t, y, "net:\n  allow:\n  - {host: git.test"+rule+"}\n")
+		return y.Sh(t, script, "--tool", "git", "--tool", "curl")
+	}
+	has := func(r yard.Result, texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			if !strings.Contains(r.Stdout, text) {
+				t.Errorf("no %q in\n%s%s", text, r.Stdout, r.Stderr)
 			}
 		}
-		has(run(", git: {repositories: [team/repo]}"),
-			"http cloned team/repo.git", "https cloned team/repo.git", "bare cloned team/repo.git",
-			"http refused other/repo.git", "https refused other/repo.git", "bare refused other/repo.git",
-			"http push refused", "https push refused", "bare push refused", "403",
-			"of git.test only git.test git fetch team/repo is allowed, not /team/repo.git/HEAD", "is allowed, not /team/repo.git/info/refs")
-		for _, q := range lab.Requests() {
-			if q.Path != "/team/repo.git/info/refs?service=git-upload-pack" && q.Path != "/team/repo.git/git-upload-pack" {
-				t.Errorf("passed on: %s %s", q.Method, q.Path)
-			}
+	}
+	has(run(", git: {repositories: [team/repo]}"),
+		"http cloned team/repo.git", "https cloned team/repo.git", "bare cloned team/repo.git",
+		"http refused other/repo.git", "https refused other/repo.git", "bare refused other/repo.git",
+		"http push refused", "https push refused", "bare push refused", "403",
+		"of git.test only git.test git fetch team/repo is allowed, not /team/repo.git/HEAD", "is allowed, not /team/repo.git/info/refs")
+	for _, q := range lab.Requests() {
+		if q.Path != "/team/repo.git/info/refs?service=git-upload-pack" && q.Path != "/team/repo.git/git-upload-pack" {
+			t.Errorf("passed on: %s %s", q.Method, q.Path)
 		}
-		if got := team.Log(t); got != "first\n" {
-			t.Errorf("pushed without write: %q", got)
-		}
-		has(run(", git: {repositories: [team/repo], write: true}"), "http pushed", "https pushed", "bare pushed", "http refused other/repo.git", "https refused other/repo.git", "bare refused other/repo.git")
-		if got := team.Log(t); got != "from bare\nfrom https\nfrom http\nfirst\n" {
-			t.Errorf("pushed: %q", got)
-		}
-		// Twin: without the rule all of it passes.
-		has(run(""), "http cloned other/repo.git", "https cloned other/repo.git", "bare cloned other/repo.git", "http pushed", "ref: refs/heads/main")
-	})
+	}
+	if got := team.Log(t); got != "first\n" {
+		t.Errorf("pushed without write: %q", got)
+	}
+	has(run(", git: {repositories: [team/repo], write: true}"), "http pushed", "https pushed", "bare pushed", "http refused other/repo.git", "https refused other/repo.git", "bare refused other/repo.git")
+	if got := team.Log(t); got != "from bare\nfrom https\nfrom http\nfirst\n" {
+		t.Errorf("pushed: %q", got)
+	}
+	// Twin: without the rule all of it passes.
+	has(run(""), "http cloned other/repo.git", "https cloned other/repo.git", "bare cloned other/repo.git", "http pushed", "ref: refs/heads/main")
 }

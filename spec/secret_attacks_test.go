@@ -80,29 +80,28 @@ func serveOddly(t *testing.T, w *secretWorld) *atomic.Int64 {
 // what bailey says of one that is none (B042, B049, B050, B066).
 func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newSecretWorld(t, y)
-		came := serveOddly(t, w)
-		w.set(t, "odd", w.value, "--host", "allow.test:9443", "--var", "ODD")
-		var paths []string
-		for name := range oddAnswers {
-			paths = append(paths, name)
+	y := yard.Root(t)
+	w := newSecretWorld(t, y)
+	came := serveOddly(t, w)
+	w.set(t, "odd", w.value, "--host", "allow.test:9443", "--var", "ODD")
+	var paths []string
+	for name := range oddAnswers {
+		paths = append(paths, name)
+	}
+	slices.Sort(paths)
+	r := y.Sh(t, `echo "$ODD"; for v in --http1.1 --http2; do for p in `+strings.Join(paths, " ")+
+		`; do echo "$v $p"; curl -m 20 -sS -i $v -H "Authorization: Bearer $ODD" https://allow.test:9443/$p 2>&1 | tr -d '\0'; echo; done; done`, "--secret", "odd", "--json")
+	log := y.Run(t, "net", "log", "--json")
+	all := strings.ToLower(r.Stdout + r.Stderr + log.Stdout + log.Stderr)
+	for _, part := range []string{w.value[:24], w.value[16:]} { // the placeholder shares the beginning
+		if i := strings.Index(all, part); i >= 0 {
+			t.Errorf("the value came back near %q", all[max(0, i-300):i])
 		}
-		slices.Sort(paths)
-		r := y.Sh(t, `echo "$ODD"; for v in --http1.1 --http2; do for p in `+strings.Join(paths, " ")+
-			`; do echo "$v $p"; curl -m 20 -sS -i $v -H "Authorization: Bearer $ODD" https://allow.test:9443/$p 2>&1 | tr -d '\0'; echo; done; done`, "--secret", "odd", "--json")
-		log := y.Run(t, "net", "log", "--json")
-		all := strings.ToLower(r.Stdout + r.Stderr + log.Stdout + log.Stderr)
-		for _, part := range []string{w.value[:24], w.value[16:]} { // the placeholder shares the beginning
-			if i := strings.Index(all, part); i >= 0 {
-				t.Errorf("the value came back near %q", all[max(0, i-300):i])
-			}
-		}
-		placeholder, rest, _ := strings.Cut(r.Stdout, "\n")
-		if n := came.Load(); n < int64(2*len(paths)) || !strings.Contains(rest, "\r\n\r\nBearer "+placeholder) {
-			t.Errorf("the value arrived %d times: %s", n, rest)
-		}
-	})
+	}
+	placeholder, rest, _ := strings.Cut(r.Stdout, "\n")
+	if n := came.Load(); n < int64(2*len(paths)) || !strings.Contains(rest, "\r\n\r\nBearer "+placeholder) {
+		t.Errorf("the value arrived %d times: %s", n, rest)
+	}
 }
 
 // TestSecrets_OneHoldsUpNoOther: a change to a place that cannot hold the value
@@ -110,58 +109,56 @@ func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 // sandbox all the same.
 func TestSecrets_OneHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		w := newSecretWorld(t, y)
-		odd := newValue() + ";x" // which no cookie can hold
-		w.set(t, "odd", odd, "--host", "two.test")
-		box := y.Start(t, "run", "--json", "--name", "two", "--secret", "demo", "--secret", "odd", "--", "sh", "-c",
-			`while :; do `+bearer("https://allow.test/x")+`; curl -sS -H "Authorization: Bearer $ODD" https://two.test/y; sleep 0.1; done`)
-		defer func() { y.Run(t, "stop", "two") }()
-		box.Await(t, "/y by")
-		said := func(what string) {
-			t.Helper()
-			yard.Eventually(t, yard.Timeout, func() bool { _, stderr := box.Output(); return strings.Contains(stderr, what) }, func() string {
-				_, stderr := box.Output()
-				return "not said: " + what + "\n" + stderr
-			})
+	y := yard.Unprivileged(t)
+	w := newSecretWorld(t, y)
+	odd := newValue() + ";x" // which no cookie can hold
+	w.set(t, "odd", odd, "--host", "two.test")
+	box := y.Start(t, "run", "--json", "--name", "two", "--secret", "demo", "--secret", "odd", "--", "sh", "-c",
+		`while :; do `+bearer("https://allow.test/x")+`; curl -sS -H "Authorization: Bearer $ODD" https://two.test/y; sleep 0.1; done`)
+	defer func() { y.Run(t, "stop", "two") }()
+	box.Await(t, "/y by")
+	said := func(what string) {
+		t.Helper()
+		yard.Eventually(t, yard.Timeout, func() bool { _, stderr := box.Output(); return strings.Contains(stderr, what) }, func() string {
+			_, stderr := box.Output()
+			return "not said: " + what + "\n" + stderr
+		})
+	}
+	w.secret(t, odd, "edit", "odd", "--cookie", "c").Exit(t, 125)
+	w.secret(t, "", "rm", "demo").OK(t)
+	said("demo was withdrawn")
+	if _, stderr := box.Output(); strings.Contains(stderr, "odd was") {
+		t.Errorf("odd is not lent any more:\n%s", stderr)
+	}
+	w.secret(t, "", "edit", "odd", "--path", "/y").OK(t)
+	said("odd has other rules")
+	yard.Eventually(t, yard.Timeout, func() bool { return w.got("Authorization") == "Bearer "+odd }, func() string { return "it is not lent again" })
+	before := len(w.lab.Requests())
+	yard.Eventually(t, yard.Timeout, func() bool { return len(w.lab.Requests()) > before+2 }, func() string { return "nothing arrives" })
+	for _, q := range w.lab.Requests()[before:] {
+		if q.Host == "allow.test" {
+			t.Error("a request with a secret that is gone has arrived")
 		}
-		w.secret(t, odd, "edit", "odd", "--cookie", "c").Exit(t, 125)
-		w.secret(t, "", "rm", "demo").OK(t)
-		said("demo was withdrawn")
-		if _, stderr := box.Output(); strings.Contains(stderr, "odd was") {
-			t.Errorf("odd is not lent any more:\n%s", stderr)
-		}
-		w.secret(t, "", "edit", "odd", "--path", "/y").OK(t)
-		said("odd has other rules")
-		yard.Eventually(t, yard.Timeout, func() bool { return w.got("Authorization") == "Bearer "+odd }, func() string { return "it is not lent again" })
-		before := len(w.lab.Requests())
-		yard.Eventually(t, yard.Timeout, func() bool { return len(w.lab.Requests()) > before+2 }, func() string { return "nothing arrives" })
-		for _, q := range w.lab.Requests()[before:] {
-			if q.Host == "allow.test" {
-				t.Error("a request with a secret that is gone has arrived")
-			}
-		}
-	})
+	}
 }
 
 // TestSecrets_WidenNoRule: a secret for all names below one opens no more of a
 // name for which a rule lets some requests through.
 func TestSecrets_WidenNoRule(t *testing.T) {
 	t.Parallel()
-	yard.InTurn(t, 0, func(t *testing.T, y *yard.Yard) {
-		w := newSecretWorld(t, y)
-		w.set(t, "wild", newValue(), "--host", "*.allow.test")
-		userPolicy(t, y, "net:\n  allow: [{host: www.allow.test, paths: [/a]}]\n")
-		ask := `for p in a b; do curl -sS -H "Authorization: Bearer $WILD" https://www.allow.test/$p; echo; done`
-		if r := y.Sh(t, ask, "--secret", "wild"); !strings.Contains(r.Stdout, "GET /a by") || strings.Contains(r.Stdout, "GET /b by") || !strings.Contains(r.Stdout, "path-not-allowed") {
-			t.Errorf("%s\n%s", r.Stdout, r.Stderr)
-		}
-		userPolicy(t, y, "net:\n  deny: [evil.test]\n")
-		if r := y.Sh(t, ask, "--secret", "wild"); !strings.Contains(r.Stdout, "GET /a by") || !strings.Contains(r.Stdout, "GET /b by") {
-			t.Errorf("the twin: %s\n%s", r.Stdout, r.Stderr)
-		}
-		if r := y.Sh(t, "true", "--secret", "wild", "--net", "none"); r.Code != 125 || !strings.Contains(r.Stderr, "--net none and --secret contradict") {
-			t.Errorf("%d %s", r.Code, r.Stderr)
-		}
-	})
+	y := yard.Root(t)
+	w := newSecretWorld(t, y)
+	w.set(t, "wild", newValue(), "--host", "*.allow.test")
+	userPolicy(t, y, "net:\n  allow: [{host: www.allow.test, paths: [/a]}]\n")
+	ask := `for p in a b; do curl -sS -H "Authorization: Bearer $WILD" https://www.allow.test/$p; echo; done`
+	if r := y.Sh(t, ask, "--secret", "wild"); !strings.Contains(r.Stdout, "GET /a by") || strings.Contains(r.Stdout, "GET /b by") || !strings.Contains(r.Stdout, "path-not-allowed") {
+		t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+	}
+	userPolicy(t, y, "net:\n  deny: [evil.test]\n")
+	if r := y.Sh(t, ask, "--secret", "wild"); !strings.Contains(r.Stdout, "GET /a by") || !strings.Contains(r.Stdout, "GET /b by") {
+		t.Errorf("the twin: %s\n%s", r.Stdout, r.Stderr)
+	}
+	if r := y.Sh(t, "true", "--secret", "wild", "--net", "none"); r.Code != 125 || !strings.Contains(r.Stderr, "--net none and --secret contradict") {
+		t.Errorf("%d %s", r.Code, r.Stderr)
+	}
 }

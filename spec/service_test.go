@@ -17,7 +17,7 @@ func (d *taskDesk) config(text string) {
 	d.y.WriteHome(d.t, ".config/bailey/config.yaml", text)
 }
 
-// says runs a command that is refused: with one message and its hint, which hold
+// refused runs a command that is: with one message and its hint, which hold
 // the words.
 func (d *taskDesk) refused(words []string, args ...string) {
 	d.t.Helper()

@@ -109,6 +109,31 @@ func TestStart_TablesOfDescriptors(t *testing.T) {
 	})
 }
 
+// TestStart_HugePages holds ADR 0007: the heap of the processes that touch the
+// most memory stands on huge pages, where the kernel has them. The twin is the
+// helper, whose memory is to stay small.
+func TestStart_HugePages(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	r := y.Start(t, "run", "--quiet", "--", "sh", "-c", "echo up; exec cat")
+	r.Await(t, "up")
+	list, err := (posture.Reader{}).Run(r.Cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[posture.Role]bool{posture.CLI: true, posture.Sentry: true, posture.Gofer: true, posture.Helper: false} {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(find(t, list, role).PID) + "/smaps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(b), " hg "); got != want {
+			t.Errorf("%s has advice for huge pages: %v, want %v", role, got, want)
+		}
+	}
+	_ = r.Stdin.Close()
+	r.Wait(t, yard.Timeout)
+}
+
 // tableSize is how many descriptors fit without a larger table.
 func tableSize(t *testing.T, pid int) int {
 	t.Helper()

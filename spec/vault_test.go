@@ -328,46 +328,45 @@ func TestSecret_AskedForAtATerminal(t *testing.T) {
 // TestSecret_PassphrasesAtATerminal: a key and an export that have one are
 // opened by it, and by no other.
 func TestSecret_PassphrasesAtATerminal(t *testing.T) {
-	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		k := newKeeper(t, y)
-		const passphrase = "canary and other words"
-		ends := func(p *person, code int, says string) {
-			t.Helper()
-			if got := p.leaves(); got != code || strings.Contains(p.sees(says).screen(), "canary") {
-				t.Errorf("exit %d, the terminal shows %q", got, p.screen())
-			}
+	y := yard.Unprivileged(t)
+	k := newKeeper(t, y)
+	const passphrase = "canary and other words"
+	ends := func(p *person, code int, says string) {
+		t.Helper()
+		if got := p.leaves(); got != code || strings.Contains(p.sees(says).screen(), "canary") {
+			t.Errorf("exit %d, the terminal shows %q", got, p.screen())
 		}
-		ends(sit(t, y, "secret", "export", "../home/out.age", "--passphrase").sees("for the file: ").types(passphrase+"\r").sees("once more: ").types(passphrase+"\r"), 0, "2 secrets")
-		ends(sit(t, y, "secret", "export", "../home/out2.age", "--passphrase").sees("for the file: ").types(passphrase+"\r").sees("once more: ").types("other words\r"), 125, "not the same")
-		ends(sit(t, y, "secret", "import", "../home/out.age", "--replace").sees("of the file: ").types("other words\r"), 125, "does not decrypt")
-		ends(sit(t, y, "secret", "import", "../home/out.age", "--replace").sees("of the file: ").types(passphrase+"\r"), 0, "two: replaced")
-		k.whole(t)
+	}
+	ends(sit(t, y, "secret", "export", "../home/out.age", "--passphrase").sees("for the file: ").types(passphrase+"\r").sees("once more: ").types(passphrase+"\r"), 0, "2 secrets")
+	ends(sit(t, y, "secret", "export", "../home/out2.age", "--passphrase").sees("for the file: ").types(passphrase+"\r").sees("once more: ").types("other words\r"), 125, "not the same")
+	ends(sit(t, y, "secret", "import", "../home/out.age", "--replace").sees("of the file: ").types("other words\r"), 125, "does not decrypt")
+	ends(sit(t, y, "secret", "import", "../home/out.age", "--replace").sees("of the file: ").types(passphrase+"\r"), 0, "two: replaced")
+	k.whole(t)
 
-		ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types("short\r"), 125, "is shorter than 8")
-		ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types(passphrase+"\r").sees("once more: ").types(passphrase+"\r"), 0, "is sealed with key_")
-		for _, args := range [][]string{{"check"}, {"rm", "one"}, {"rekey"}} {
-			r := k.bailey(t, "", append([]string{"secret"}, args...)...).Exit(t, 125)
-			if !strings.Contains(r.Stderr, "there is no terminal to ask at") || !strings.Contains(r.Stderr, "BAILEY_VAULT_KEY=fd:N") {
-				t.Errorf("%s without a terminal: %s", args, r.Stderr)
-			}
+	ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types("short\r"), 125, "is shorter than 8")
+	ends(sit(t, y, "secret", "rekey", "--passphrase").sees("for the new key: ").types(passphrase+"\r").sees("once more: ").types(passphrase+"\r"), 0, "is sealed with key_")
+	for _, args := range [][]string{{"check"}, {"rm", "one"}, {"rekey"}} {
+		r := k.bailey(t, "", append([]string{"secret"}, args...)...).Exit(t, 125)
+		if !strings.Contains(r.Stderr, "there is no terminal to ask at") || !strings.Contains(r.Stderr, "BAILEY_VAULT_KEY=fd:N") {
+			t.Errorf("%s without a terminal: %s", args, r.Stderr)
 		}
-		for _, args := range [][]string{{"ls"}, {"show", "one"}} { // what is in the clear takes no passphrase
-			r := k.bailey(t, "", append([]string{"secret"}, args...)...).OK(t)
-			if !strings.Contains(r.Stdout, "one.example.com") || !strings.Contains(r.Stderr, "unchecked") {
-				t.Errorf("%s: %s%s", args, r.Stdout, r.Stderr)
-			}
+	}
+	for _, args := range [][]string{{"ls"}, {"show", "one"}} { // what is in the clear takes no passphrase
+		r := k.bailey(t, "", append([]string{"secret"}, args...)...).OK(t)
+		if !strings.Contains(r.Stdout, "one.example.com") || !strings.Contains(r.Stderr, "unchecked") {
+			t.Errorf("%s: %s%s", args, r.Stdout, r.Stderr)
 		}
-		if r := k.bailey(t, "", "secret", "rm", "one", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
-			t.Errorf("a name that there is not: %s", r.Stderr)
-		}
-		if r := k.bailey(t, "", "run", "--secret", "nosuch", "--", "true").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
-			t.Errorf("a name that there is not: %s", r.Stderr)
-		}
-		ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types("other words\r"), 125, "does not open by that passphrase")
-		ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types(passphrase+"\r"), 0, "ok: 2 secrets")
-		ends(sit(t, y, "secret", "rekey", "--plain").sees("of the vault's key: ").types(passphrase+"\r"), 0, "is sealed with key_")
-		k.whole(t)
-	})
+	}
+	if r := k.bailey(t, "", "secret", "rm", "one", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
+		t.Errorf("a name that there is not: %s", r.Stderr)
+	}
+	if r := k.bailey(t, "", "run", "--secret", "nosuch", "--", "true").Exit(t, 125); !strings.Contains(r.Stderr, "there is no secret nosuch") {
+		t.Errorf("a name that there is not: %s", r.Stderr)
+	}
+	ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types("other words\r"), 125, "does not open by that passphrase")
+	ends(sit(t, y, "secret", "check").sees("of the vault's key: ").types(passphrase+"\r"), 0, "ok: 2 secrets")
+	ends(sit(t, y, "secret", "rekey", "--plain").sees("of the vault's key: ").types(passphrase+"\r"), 0, "is sealed with key_")
+	k.whole(t)
 }
 
 // TestSEC05_RekeySealsEverythingAnew: afterwards every value is another box,

@@ -102,7 +102,7 @@ func init() {
 	skip(part(arguments()))
 }
 
-// IsRun tells whether a process is the command line of run or exec.
+// IsRun reports whether a process is the command line of run or exec.
 func IsRun(args []string) bool { return part(args) == running }
 
 // Role is what the first look at a process's arguments tells.

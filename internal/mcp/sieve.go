@@ -107,7 +107,7 @@ func (s *sieve) check(text []byte) error {
 		if err != nil {
 			return err
 		}
-		if r, ok := m.(*jsonrpc.Request); ok {
+		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() { // notifications have no id
 			id := fmt.Sprintf("%T %v", r.ID.Raw(), r.ID.Raw())
 			if ids[id] {
 				return errors.New("two messages of the batch have one id")
