@@ -706,7 +706,6 @@ func TestISO07_NoSetIDFileWorks(t *testing.T) {
 		chmod(t, own, 0o755|os.ModeSetuid)
 		r := y.Sh(t, `
 			id -u; ./id -u; ./id -g; ./own -u
-			for f in $(find /usr /bin /sbin -xdev -perm /6000 -type f 2>/dev/null); do echo "bit $f"; done
 			for c in "su -c id" "sudo -n id" "newgrp root" "mount -t tmpfs x /tmp" "chsh -s /bin/sh" "unshare -r true"; do
 				timeout 5 $c </dev/null >/tmp/out 2>&1 && echo "WORKED $c: $(cat /tmp/out)"
 			done; true`).OK(t)
