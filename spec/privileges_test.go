@@ -152,7 +152,7 @@ func (s *served) await(t *testing.T, roles ...posture.Role) (list []posture.Post
 		}
 		return !slices.ContainsFunc(list, func(p posture.Posture) bool {
 			facing := p.Role == posture.Control || p.Role == posture.Gateway
-			return p.Role == posture.Git || p.Role == posture.Catalog || facing && p.Seccomp == 0
+			return p.Role == posture.Git || p.Role == posture.Catalog || p.Role == posture.Unknown || facing && p.Seccomp == 0
 		})
 	}, func() string {
 		_, stderr := s.run.Output()
@@ -199,12 +199,17 @@ func (s *served) expected(t *testing.T, list []posture.Posture) posture.Config {
 		Caller: caller(t, s.y), Sandbox: user, Proxy: user, Gateway: user, Control: user, Inside: user,
 		AllCaps: posture.Reader{}.AllCaps(),
 	}
-	work, err := filepath.Glob(filepath.Join(s.y.Home, ".local/share/bailey/engine/*", "work", "workspace"))
+	// Root's are in a mount namespace that the machine does not see.
+	seen := ""
+	if s.y.UID == 0 {
+		seen = fmt.Sprintf("/proc/%d/root", s.pid)
+	}
+	work, err := filepath.Glob(filepath.Join(seen, s.y.Home, ".local/share/bailey/engine/*", "work/disk/workspace"))
 	if err != nil || len(work) == 0 {
 		t.Fatalf("the service keeps no work: %v", err)
 	}
 	for _, w := range work {
-		source, err := posture.Reader{}.Source(s.pid, w)
+		source, err := posture.Reader{}.Source(s.pid, strings.TrimPrefix(w, seen))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,6 +290,11 @@ func TestPRV01_TheLauncherIsSmall(t *testing.T) {
 		c := s.judge(t, list, posture.Launcher, posture.Runner)
 		if launcher := find(t, list, posture.Launcher); len(posture.Diff(launcher, posture.Expected(posture.Control, c))) == 0 {
 			t.Error("twin: the launcher passes for control")
+		}
+		// Its mounts are its own where it can have some (of tasks' disks).
+		ours, theirs := link(t, os.Getpid(), "ns/mnt"), link(t, s.pid, "ns/mnt")
+		if (ours != theirs) != (y.UID == 0) {
+			t.Errorf("mount namespaces: ours %s, its %s", ours, theirs)
 		}
 		// It holds the sockets for the next control, and answers on none.
 		control := find(t, list, posture.Control).PID

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bailey-dev/bailey/internal/posture"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/testkit/agents"
 	"github.com/bailey-dev/bailey/internal/testkit/provider"
@@ -621,3 +622,68 @@ func lineOf(text, prefix string) string {
 }
 
 func tail(s string) string { return s[max(0, len(s)-6000):] }
+
+// TestTask_RootsDiskEndsAndLeavesNothing: the copy of a task or check of root's
+// service is on a file system of its own, which ends at what the work may grow
+// by; the machine does not see it, and nothing of it is left. The twin: an
+// ordinary user's can have none, and each result says so.
+func TestTask_RootsDiskEndsAndLeavesNothing(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	t.Parallel()
+	y := yard.Root(t)
+	s := serveTasks(t, y)
+	got := s.check(t, "fallocate -l 12G a && echo one; fallocate -l 12G b || echo no second; rm a; fallocate -l 12G b && echo but instead")
+	if want := []string{"one", "No space left", "no second", "but instead"}; !got.Passed || slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got.Output, w) }) {
+		t.Errorf("%+v", got)
+	}
+	if i := slices.IndexFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "disk") }); i >= 0 {
+		t.Errorf("%q", got.Warnings)
+	}
+	got = s.check(t, "fallocate -l 20479M a; cat /dev/zero > f")
+	if got.Passed || got.Status != "disk" {
+		t.Errorf("%+v", got)
+	}
+	list := s.live(t)
+	engine := filepath.Join(y.Home, ".local/share/bailey/engine")
+	if theirs, ours := readProc(t, s.pid, "mountinfo"), readProc(t, os.Getpid(), "mountinfo"); !strings.Contains(theirs, engine) || strings.Contains(ours, engine) {
+		t.Errorf("the machine's mounts:\n%s\nthe service's:\n%s", ours, theirs)
+	}
+	images, err := filepath.Glob(engine + "/*/disk.img")
+	if err != nil || len(images) == 0 {
+		t.Fatalf("no image: %v", err)
+	}
+	attached := func() (n int) {
+		files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if b, _ := os.ReadFile(f); strings.HasPrefix(string(b), engine) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := attached(); n == 0 {
+		t.Error("no loop device has an image")
+	}
+	// Killed, and with it everything: the kernel takes all of it away.
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	s.run.Wait(t, yard.Timeout)
+	yard.Eventually(t, yard.Timeout, func() bool { return attached() == 0 }, func() string { return fmt.Sprintf("%d loop devices are left", attached()) })
+	yard.Eventually(t, yard.Timeout, func() bool { return len(alive(list)) == 0 }, func() string { return "processes are left" })
+	other := serveTasks(t, yard.Unprivileged(t)).check(t, "true")
+	if !other.Passed || !slices.ContainsFunc(other.Warnings, func(w string) bool { return strings.HasPrefix(w, "disk is watched") }) {
+		t.Errorf("twin: %+v", other)
+	}
+}
+
+// alive lists those processes that are still there.
+func alive(list []posture.Posture) (pids []int) {
+	for _, p := range list {
+		if syscall.Kill(p.PID, 0) == nil {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}

@@ -30,6 +30,12 @@ type Request struct {
 // DefaultTimeout is for an operation on a repository with a long history.
 const DefaultTimeout = 10 * time.Minute
 
+// How large a commit is copied, unless Limits say otherwise.
+const (
+	MostTreeBytes = 10 << 30 // of all its files, written out
+	MostTreeNames = 500_000  // files and folders
+)
+
 // Limits bound what is taken from an agent's files, or from uncommitted work,
 // and the commits that clones are made of. A zero field is the default.
 type Limits struct {
@@ -38,8 +44,8 @@ type Limits struct {
 	Changes    int   `json:"changes,omitempty"`     // files that are new or changed; default 100,000
 	Entries    int   `json:"entries,omitempty"`     // names that are looked at; default 2,000,000
 	DiffBytes  int64 `json:"diff_bytes,omitempty"`  // of the diff that is handed on; default 16 MiB
-	TreeBytes  int64 `json:"tree_bytes,omitempty"`  // of all files of a commit that is copied; default 10 GiB
-	TreeNames  int   `json:"tree_names,omitempty"`  // files and folders of such a commit; default 500,000
+	TreeBytes  int64 `json:"tree_bytes,omitempty"`  // of all files of a commit that is copied; default MostTreeBytes
+	TreeNames  int   `json:"tree_names,omitempty"`  // files and folders of such a commit; default MostTreeNames
 }
 
 func (l Limits) orDefault() Limits {
@@ -48,8 +54,8 @@ func (l Limits) orDefault() Limits {
 	l.Changes = orElse(l.Changes, 100_000)
 	l.Entries = orElse(l.Entries, 2_000_000)
 	l.DiffBytes = orElse(l.DiffBytes, 16<<20)
-	l.TreeBytes = orElse(l.TreeBytes, 10<<30)
-	l.TreeNames = orElse(l.TreeNames, 500_000)
+	l.TreeBytes = orElse(l.TreeBytes, MostTreeBytes)
+	l.TreeNames = orElse(l.TreeNames, MostTreeNames)
 	return l
 }
 

@@ -75,7 +75,8 @@ type Settings struct {
 
 	// Bounded says that Dir is a file system of its own, of the size that the
 	// work may have: then nobody need watch how it grows.
-	Bounded bool `json:"bounded,omitempty"`
+	Bounded   bool   `json:"bounded,omitempty"`
+	Unbounded string `json:"unbounded,omitempty"` // why it is none: one line, for the result
 
 	Command string `json:"command,omitempty"` // of a check: one line for bash
 
@@ -112,6 +113,8 @@ func (s *Settings) Validate() error {
 		return invalid("the folder %q is not absolute and clean", s.Dir)
 	case s.Subdir != "" && (path.IsAbs(s.Subdir) || path.Clean(s.Subdir) != s.Subdir || s.Subdir == ".." || strings.HasPrefix(s.Subdir, "../") || !isText(s.Subdir)):
 		return invalid("the folder %q is not one below the clone", s.Subdir)
+	case len(s.Unbounded) > maxReason || !isText(s.Unbounded):
+		return invalid("the reason for a disk without end is not one line")
 	case !isText(s.Environment):
 		return invalid("the environment %q is not a name or path", s.Environment)
 	case s.Limit <= 0:
@@ -125,6 +128,8 @@ func (s *Settings) Validate() error {
 	}
 	return invalid("the kind %q is unknown", s.Kind)
 }
+
+const maxReason = 4 << 10
 
 func (s *Settings) validAgent() error {
 	switch {

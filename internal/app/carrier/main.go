@@ -29,6 +29,7 @@ type order struct {
 	UID     int           `json:"uid"` // who it is to be
 	GID     int           `json:"gid"`
 	Folder  string        `json:"folder"` // of the task; the user may not be able to reach it by its path
+	Disk    string        `json:"-"`      // the role has no need to know
 	Request carry.Request `json:"request"`
 }
 

@@ -28,6 +28,7 @@ type Starter struct {
 	Program string // bailey; empty for the program that runs
 	Git     string // empty for the one on the caller's PATH
 	Folder  string // of the task: the shadow and the clone are in it. Root gives it to the repository's owner.
+	Disk    string // in it, or empty: the clone is in that, and it is given to the same
 
 	// Run runs the command, for a caller that keeps account of its children; nil
 	// for cmd.Run.
@@ -85,7 +86,7 @@ func (s Starter) order(r carry.Request) (order, error) {
 		return order{}, bailey.WrapError(bailey.Unavailable, "git cannot be found", err, "install git")
 	}
 	r.Git = real
-	o := order{UID: os.Getuid(), GID: os.Getgid(), Folder: s.Folder, Request: r}
+	o := order{UID: os.Getuid(), GID: os.Getgid(), Folder: s.Folder, Disk: s.Disk, Request: r}
 	if o.UID == 0 {
 		if err := o.ownerOf(r.Subject()); err != nil {
 			return order{}, err
@@ -121,11 +122,13 @@ func (o *order) ownerOf(path string) error {
 
 // give makes the task's folder the owner's.
 func (o *order) give() error {
-	if o.Folder == "" || o.UID == 0 {
-		return nil
-	}
-	if err := os.Lchown(o.Folder, o.UID, o.GID); err != nil {
-		return fmt.Errorf("give the task's folder to the owner of the repository: %w", err)
+	for _, dir := range []string{o.Folder, o.Disk} {
+		if dir == "" || o.UID == 0 {
+			continue
+		}
+		if err := os.Lchown(dir, o.UID, o.GID); err != nil {
+			return fmt.Errorf("give the task's folder to the owner of the repository: %w", err)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ type engine struct {
 	point    func(name string) // called at every step, for tests that kill the process there
 	late     time.Duration     // behind a runner's own deadline: lateBy
 
+	disks disks // that are mounted
+
 	// Reads asks what the user's files say now.
 	reads func(ctx context.Context, models bool) (launcher.Catalog, error)
 
@@ -55,8 +57,8 @@ type helpers interface { //nolint:interfacebloat // a method for each operation,
 }
 
 // place is where a task's work lies. The folder is the helper's to give to the
-// owner of the repository; the other two are in it.
-type place struct{ folder, workspace, shadow string }
+// owner of the repository, and so is the disk; the other two are in them.
+type place struct{ folder, disk, workspace, shadow string }
 
 // unit is one task or check.
 type unit struct {
@@ -69,7 +71,7 @@ type unit struct {
 
 // placeOf is a task's.
 func (e *engine) placeOf(id task.ID) place {
-	return place{folder: e.store.pathOf(id, workName), workspace: e.store.pathOf(id, workspaceName), shadow: e.store.pathOf(id, shadowName)}
+	return place{folder: e.store.pathOf(id, workName), disk: e.store.pathOf(id, diskName), workspace: e.store.pathOf(id, workspaceName), shadow: e.store.pathOf(id, shadowName)}
 }
 
 // recover reads the ledgers that are there, and sets right what a launcher that
@@ -181,6 +183,7 @@ func (e *engine) unit(id task.ID, fresh bool) *unit {
 
 // drop forgets a task of which nothing is left.
 func (e *engine) drop(id task.ID) error {
+	e.disks.forget(id, e.placeOf(id).disk)
 	if err := e.store.remove(id, ""); err != nil {
 		return err
 	}
@@ -319,12 +322,13 @@ func (e *engine) Snapshot(ctx context.Context, r launcher.SnapshotRequest) (laun
 	}
 	var got launcher.Snapshot
 	err = e.step(u, snapshotting, func() (func(*record), error) {
-		if err := e.store.makeWork(r.ID); err != nil {
-			return nil, err
-		}
-		got, err = e.helpers.snapshot(ctx, r, e.placeOf(r.ID))
+		var disk disk
+		disk, err = e.fill(ctx, r.ID, func() error {
+			got, err = e.helpers.snapshot(ctx, r, e.placeOf(r.ID))
+			return err
+		})
 		return func(rec *record) {
-			rec.Asked, rec.Snapshot, rec.Status.Phase = &r, &got, launcher.Prepared
+			rec.Asked, rec.Snapshot, rec.Disk, rec.Status.Phase = &r, &got, disk, launcher.Prepared
 		}, err
 	})
 	if err != nil {
@@ -373,12 +377,17 @@ func (e *engine) HandBack(ctx context.Context, id task.ID) (launcher.Collection,
 
 func (e *engine) gather(ctx context.Context, u *unit, id task.ID) error {
 	return e.step(u, collecting, func() (func(*record), error) {
+		if err := e.show(u); err != nil {
+			return nil, err
+		}
 		to, err := e.store.fresh(id, collectedName)
 		if err != nil {
 			return nil, err
 		}
 		err = e.helpers.collect(ctx, id, e.placeOf(id), to)
-		err = errors.Join(err, to.Close())
+		if err = errors.Join(err, to.Close()); err == nil {
+			e.hide(ctx, id) // nothing reads it any more
+		}
 		return func(r *record) { r.Status.Phase = launcher.Gathered }, err
 	})
 }

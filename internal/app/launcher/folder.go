@@ -15,8 +15,10 @@ import (
 // Names in a task's folder.
 const (
 	stateName     = "state.json"
-	workName      = "work" // what belongs to the owner of the repository, who may not be the launcher's user
-	workspaceName = workName + "/workspace"
+	workName      = "work"             // what belongs to the owner of the repository, who may not be the launcher's user
+	diskName      = workName + "/disk" // of fixed size, where the machine has that: see disk.go
+	imageName     = "disk.img"
+	workspaceName = diskName + "/workspace"
 	shadowName    = workName + "/shadow.git"
 	outputName    = "output.log"
 	errorsName    = "errors.log"
@@ -112,14 +114,22 @@ func (s *store) open(id task.ID) (*os.File, error) {
 	return beneath.Sub(s.dir, string(id))
 }
 
-// makeWork makes the folder that a helper fills.
+// makeWork makes the folders that a helper fills.
 func (s *store) makeWork(id task.ID) error {
 	dir, err := s.open(id)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
-	return beneath.MkdirPrivate(dir, workName)
+	if err := beneath.MkdirPrivate(dir, workName); err != nil {
+		return err
+	}
+	work, err := beneath.Sub(dir, workName)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = work.Close() }() // O_PATH: nothing to lose
+	return beneath.MkdirPrivate(work, filepath.Base(diskName))
 }
 
 // pathOf is where something of a task lies, for a child that opens it by name.

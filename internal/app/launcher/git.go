@@ -26,7 +26,7 @@ type git struct {
 }
 
 // start has one operation done, once there is a place for it.
-func (g *git) start(ctx context.Context, folder string, r carry.Request) (*os.File, error) {
+func (g *git) start(ctx context.Context, at place, r carry.Request) (*os.File, error) {
 	program, err := g.program()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (g *git) start(ctx context.Context, folder string, r carry.Request) (*os.Fi
 		return nil, err
 	}
 	defer g.home.helping.leave()
-	return carrier.Starter{Git: program, Folder: folder, Run: g.home.run}.Start(ctx, r)
+	return carrier.Starter{Git: program, Folder: at.folder, Disk: at.disk, Run: g.home.run}.Start(ctx, r)
 }
 
 // program is the git on the PATH of whoever started the service.
@@ -54,9 +54,9 @@ func (g *git) program() (string, error) {
 }
 
 // ask is start for what answers with one value.
-func ask[A any](ctx context.Context, g *git, folder string, r carry.Request) (A, error) {
+func ask[A any](ctx context.Context, g *git, at place, r carry.Request) (A, error) {
 	var a A
-	answer, err := g.start(ctx, folder, r)
+	answer, err := g.start(ctx, at, r)
 	if err != nil {
 		return a, err
 	}
@@ -70,28 +70,28 @@ func (g *git) repository(path string) carry.Repository {
 }
 
 func (g *git) examine(ctx context.Context, r launcher.ExamineRequest, at place) (string, error) {
-	got, err := ask[carry.Examined](ctx, g, at.folder, carry.Request{Examine: &carry.Examine{
+	got, err := ask[carry.Examined](ctx, g, at, carry.Request{Examine: &carry.Examine{
 		Repository: g.repository(r.Path), Ref: r.Ref, Shadow: at.shadow,
 	}})
 	return got.Repo, err
 }
 
 func (g *git) snapshot(ctx context.Context, r launcher.SnapshotRequest, at place) (launcher.Snapshot, error) {
-	return ask[launcher.Snapshot](ctx, g, at.folder, carry.Request{Snapshot: &carry.Snapshot{
+	return ask[launcher.Snapshot](ctx, g, at, carry.Request{Snapshot: &carry.Snapshot{
 		Repository: g.repository(r.Path), ID: r.ID, Ref: r.Ref, IncludeDirty: r.IncludeDirty, Home: g.settings.Home,
 		Shadow: at.shadow, Clone: at.workspace,
 	}})
 }
 
 func (g *git) checkout(ctx context.Context, r launcher.CheckRequest, at place) (launcher.Snapshot, error) {
-	got, err := ask[carry.CheckedOut](ctx, g, at.folder, carry.Request{Checkout: &carry.Checkout{
+	got, err := ask[carry.CheckedOut](ctx, g, at, carry.Request{Checkout: &carry.Checkout{
 		Repository: g.repository(r.Path), Branch: r.Branch, Clone: at.workspace,
 	}})
 	return launcher.Snapshot{Repo: got.Repo, Subdir: got.Subdir, Base: got.Commit, Warnings: got.Warnings}, err
 }
 
 func (g *git) collect(ctx context.Context, id task.ID, at place, to *os.File) error {
-	answer, err := g.start(ctx, at.folder, carry.Request{Collect: &carry.Collect{ID: id, Shadow: at.shadow, Clone: at.workspace}})
+	answer, err := g.start(ctx, at, carry.Request{Collect: &carry.Collect{ID: id, Shadow: at.shadow, Clone: at.workspace}})
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (g *git) collect(ctx context.Context, id task.ID, at place, to *os.File) er
 }
 
 func (g *git) deliver(ctx context.Context, id task.ID, repo string, at place) (launcher.Delivered, error) {
-	return ask[launcher.Delivered](ctx, g, at.folder, carry.Request{Deliver: &carry.Deliver{Repository: g.repository(repo), ID: id, Shadow: at.shadow}})
+	return ask[launcher.Delivered](ctx, g, at, carry.Request{Deliver: &carry.Deliver{Repository: g.repository(repo), ID: id, Shadow: at.shadow}})
 }
 
 func (g *git) deleteBranch(ctx context.Context, path, branch string) (launcher.Deleted, error) {
-	return ask[launcher.Deleted](ctx, g, "", carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: g.repository(path), Branch: branch}})
+	return ask[launcher.Deleted](ctx, g, place{}, carry.Request{DeleteBranch: &carry.DeleteBranch{Repository: g.repository(path), Branch: branch}})
 }

@@ -193,12 +193,13 @@ func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, as
 		return err
 	}
 	err = e.step(u, snapshotting, func() (_ func(*record), err error) {
-		if err := e.store.makeWork(r.ID); err != nil {
-			return nil, err
-		}
-		got, err = e.helpers.checkout(ctx, r, e.placeOf(r.ID))
+		var disk disk
+		disk, err = e.fill(ctx, r.ID, func() error {
+			got, err = e.helpers.checkout(ctx, r, e.placeOf(r.ID))
+			return err
+		})
 		return func(rec *record) {
-			rec.Check, rec.Status.Check, rec.Commit, rec.Status.Phase = true, true, got.Base, launcher.Prepared
+			rec.Check, rec.Status.Check, rec.Commit, rec.Disk, rec.Status.Phase = true, true, got.Base, disk, launcher.Prepared
 		}, err
 	})
 	if err != nil {
@@ -248,7 +249,13 @@ func (e *engine) run(u *unit, asked string, s taskrun.Settings) error {
 		return err
 	}
 	e.point("in " + string(starting))
-	j, p, err := e.startRunner(s)
+	var j *job
+	var p *pipes
+	if err = e.show(u); err == nil {
+		rec := u.record()
+		s.Bounded, s.Unbounded = rec.Disk.Bounded, rec.Disk.Why
+		j, p, err = e.startRunner(s)
+	}
 	if err == nil {
 		e.point("done " + string(starting))
 		err = e.change(u, func(r *record) {
@@ -414,6 +421,10 @@ func (e *engine) finish(ctx context.Context, u *unit, j *job, said end) {
 	j.mu.Lock()
 	reason := j.reason
 	j.mu.Unlock()
+	full := e.full(u)
+	if j.kind == taskrun.Check {
+		e.hide(ctx, u.record().ID) // nothing reads it any more
+	}
 	err := e.change(u, func(r *record) {
 		r.Doing, r.Runner = idle, proc.Identity{}
 		s := &r.Status
@@ -427,6 +438,9 @@ func (e *engine) finish(ctx context.Context, u *unit, j *job, said end) {
 			return
 		}
 		s.ExitCode, s.Limit, s.HostID, s.Notes = said.ExitCode, said.Limit, said.HostUID, said.Notes
+		if full && s.ExitCode != 0 && s.Limit == "" { // nobody ended it: it could write no more
+			s.Limit = diskFull
+		}
 		s.Error = strings.TrimSpace(said.Error)
 		if said.Hint != "" && s.Error != "" {
 			s.Error += " (" + said.Hint + ")"

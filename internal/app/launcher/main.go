@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,7 +35,8 @@ func Main(args []string) int {
 
 // enter serves in this process, or where it is not alone in it, in another.
 func enter(args []string) (int, error) {
-	if len(args) > 0 {
+	own := slices.Equal(args, []string{mountsArg})
+	if len(args) > 0 && !own {
 		return 0, errors.New("the launcher takes no arguments; bailey serve --local starts it")
 	}
 	if err := inherit.Check(launcher.FDSettings, launcher.FDSettings); err != nil {
@@ -43,10 +45,16 @@ func enter(args []string) (int, error) {
 	if crowded() {
 		return apart()
 	}
-	return 0, serve()
+	why := ""
+	if !own {
+		why = ownMounts()
+	}
+	return 0, serve(why)
 }
 
-func serve() error {
+// serve serves. noDisks says why no task has a disk of its own; empty where each
+// may have one.
+func serve(noDisks string) error {
 	if err := confine(); err != nil {
 		return err
 	}
@@ -72,7 +80,7 @@ func serve() error {
 		close(hurry)
 	}()
 	out := &voice{to: os.Stdout, text: os.Stderr, json: settings.JSON, now: time.Now}
-	s, err := newService(ctx, settings, out)
+	s, err := newService(ctx, settings, noDisks, out)
 	defer s.close()
 	if err != nil {
 		return err

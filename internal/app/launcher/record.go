@@ -39,6 +39,7 @@ type record struct {
 
 	Asked    *launcher.SnapshotRequest `json:"asked,omitempty"`    // of a task
 	Snapshot *launcher.Snapshot        `json:"snapshot,omitempty"` // once it is there
+	Disk     disk                      `json:"disk,omitzero"`      // the file system that the work is on
 	Started  string                    `json:"started,omitempty"`  // digest of the request by which an agent or check was started
 
 	Runner proc.Identity `json:"runner,omitzero"`

@@ -21,6 +21,7 @@ import (
 // service is one `bailey serve --local`.
 type service struct {
 	settings launcher.Settings
+	noDisks  string // why tasks have none
 	engine   *engine
 	control  *control
 	out      *voice
@@ -58,8 +59,8 @@ func (v *voice) warn(err error) {
 
 // newService makes everything that is there before anybody is served. What it
 // has made is let go of by close, also on an error.
-func newService(ctx context.Context, settings launcher.Settings, out *voice) (*service, error) {
-	s := &service{settings: settings, out: out, rest: newRest(settings.Idle, out.now)}
+func newService(ctx context.Context, settings launcher.Settings, noDisks string, out *voice) (*service, error) {
+	s := &service{settings: settings, noDisks: noDisks, out: out, rest: newRest(settings.Idle, out.now)}
 	for _, dir := range []string{settings.Runtime, settings.Data, settings.State} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return s, bailey.WrapError(bailey.Unavailable, "make the folder "+dir, err, "")
@@ -121,7 +122,7 @@ func (s *service) makeEngine(ctx context.Context) error {
 		return err
 	}
 	s.engine = &engine{
-		settings: s.settings, store: store, home: home, tasks: withReal(s.settings.Tasks),
+		settings: s.settings, store: store, disks: disks{can: s.noDisks == "", why: s.noDisks}, home: home, tasks: withReal(s.settings.Tasks),
 		log: s.log, now: s.out.now, changed: s.rest.look, point: func(string) {}, late: lateBy, units: make(map[task.ID]*unit),
 	}
 	s.engine.helpers = &git{home: home, settings: s.settings, allowed: s.engine.allowed}

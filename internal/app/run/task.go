@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -29,7 +30,8 @@ type Task struct {
 	Agent     string          // the agent that works, of harness.Executors; empty for a check
 	Work      harness.Work    // its work
 	HomeBytes int64           // size of the home, which is memory
-	Bounded   bool            // Dir is a file system of the size that the work may have
+	Bounded   bool            // Dir is on a file system of the size that the work may have
+	Unbounded string          // why it is not, for the outcome
 	Stdout    io.Writer       // of the command
 	Stderr    io.Writer       // of the command
 	Events    io.Writer       // gets events, as JSON lines
@@ -145,7 +147,7 @@ func (u *running) lacks() []string {
 		}
 	}
 	if !u.req.Task.Bounded {
-		out = append(out, "disk is watched, not enforced: the copy is no file system of its own")
+		out = append(out, "disk is watched, not enforced: "+cmp.Or(u.req.Task.Unbounded, "the copy is on no file system of its own"))
 	}
 	if u.host.UID != 0 {
 		out = append(out, fmt.Sprintf("the sandbox has the caller's own id %d on the host", u.host.UID))

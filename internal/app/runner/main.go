@@ -141,7 +141,7 @@ func request(s *taskrun.Settings, h run.Host, command []string) run.Request {
 // task is what is particular about it.
 func task(s *taskrun.Settings, out, errs io.Writer) *run.Task {
 	t := &run.Task{
-		ID: string(s.ID), Dir: s.Dir, Subdir: filepath.FromSlash(s.Subdir), HomeBytes: homeBytes, Bounded: s.Bounded,
+		ID: string(s.ID), Dir: s.Dir, Subdir: filepath.FromSlash(s.Subdir), HomeBytes: homeBytes, Bounded: s.Bounded, Unbounded: s.Unbounded,
 		Stdout: out, Stderr: errs,
 	}
 	if s.Kind == taskrun.Agent {

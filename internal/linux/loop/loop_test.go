@@ -111,3 +111,35 @@ func TestFormat_RefusesWhatIsThere(t *testing.T) {
 		t.Errorf("%q %v", b, err)
 	}
 }
+
+// TestLeave_BoundsWhatIsFree: what is taken away is not free, and the image is
+// no larger for it.
+func TestLeave_BoundsWhatIsFree(t *testing.T) {
+	tier.Root(t)
+	image, dir := place(t)
+	if err := loop.Mount(image, dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = loop.Forget(dir) })
+	const left = 2 << 20
+	before, files, err := loop.Room(dir)
+	if err != nil || before <= left || files < 900 {
+		t.Fatalf("%d bytes, %d files, %v", before, files, err)
+	}
+	if err := loop.Leave(dir, "reserve", left); err != nil {
+		t.Fatal(err)
+	}
+	if after, _, err := loop.Room(dir); err != nil || after > left || after < left-left/8 {
+		t.Errorf("%d bytes, %v", after, err)
+	}
+	if err := loop.Leave(dir, "reserve", before); err != nil {
+		t.Errorf("where there is less: %v", err)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(image, &st); err != nil || st.Blocks*512 > left {
+		t.Errorf("the image takes %d bytes, %v", st.Blocks*512, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, left+1), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("more than was left: %v", err)
+	}
+}
