@@ -81,11 +81,6 @@ func (l *modelLab) run(t *testing.T, agent, model, script string, flags ...strin
 	ctx, cancel := context.WithTimeout(t.Context(), agentTime)
 	defer cancel()
 	args := append([]string{"run", "--model", model, "--tool", agent, "--net", "none"}, flags...)
-	if agent == "qwen" {
-		// Its process takes gigabytes for some seconds once it has run a command
-		// (docs/agents.md).
-		args = append(args, "--memory", "12G")
-	}
 	cmd := l.yard.Command(ctx, append(args, "--", "sh", "-c", script)...)
 	for i, kv := range cmd.Env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {

@@ -90,7 +90,7 @@ func TestSecrets_OddAnswersGiveNothingBack(t *testing.T) {
 	}
 	slices.Sort(paths)
 	r := y.Sh(t, `echo "$ODD"; for v in --http1.1 --http2; do for p in `+strings.Join(paths, " ")+
-		`; do echo "$v $p"; curl -m 20 -sS -i $v -H "Authorization: Bearer $ODD" https://allow.test:9443/$p 2>&1 | tr -d '\0'; echo; done; done`, "--secret", "odd", "--json")
+		`; do echo "$v $p"; curl -m 5 -sS -i $v -H "Authorization: Bearer $ODD" https://allow.test:9443/$p 2>&1 | tr -d '\0'; echo; done; done`, "--secret", "odd", "--json")
 	log := y.Run(t, "net", "log", "--json")
 	all := strings.ToLower(r.Stdout + r.Stderr + log.Stdout + log.Stderr)
 	for _, part := range []string{w.value[:24], w.value[16:]} { // the placeholder shares the beginning

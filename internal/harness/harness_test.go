@@ -281,8 +281,9 @@ func TestFind_Layouts(t *testing.T) {
 				"/opt/bin/node":                elf,
 				home + "/.npm-global/bin/qwen": "-> ../lib/node_modules/@qwen-code/qwen-code/cli-entry.js",
 				home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli-entry.js": nodeJS,
+				home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli.js":       nodeJS,
 			},
-			argv: []string{"/opt/bin/node", home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli-entry.js"},
+			argv: []string{"/opt/bin/node", "--expose-gc", "--liftoff-only", home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code/cli.js"},
 			mounts: []bailey.Mount{
 				{Source: "/opt/bin/node", Target: "/opt/bin/node", Why: "node for qwen"},
 				{Source: home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code", Target: home + "/.npm-global/lib/node_modules/@qwen-code/qwen-code", Why: "Qwen Code"},
@@ -426,6 +427,7 @@ func host(t *testing.T, env map[string]string) harness.Host {
 		"/opt/node_modules/@google/gemini-cli/bundle/gemini.js":                nodeJS,
 		"/opt/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js": nodeJS,
 		"/opt/node_modules/@qwen-code/qwen-code/cli-entry.js":                  nodeJS,
+		"/opt/node_modules/@qwen-code/qwen-code/cli.js":                        nodeJS,
 		// What must never be seen inside.
 		"/home/ada/.claude/.credentials.json":       "login",
 		"/home/ada/.claude.json":                    "login",

@@ -234,7 +234,7 @@ func fromScript(a agent, h Host, dir string) (installed, bool) {
 		if err != nil || path.Base(node) != "node" || !isELF(h.Files, node) {
 			continue
 		}
-		inst := installed{argv: []string{node, script}, dir: path.Dir(node)}
+		inst := installed{argv: slices.Concat([]string{node}, a.node, []string{script}), dir: path.Dir(node)}
 		inst.see(h, node, "node for "+a.name)
 		inst.see(h, dir, a.title)
 		return inst, true

@@ -8,11 +8,14 @@ import (
 // qwen is Qwen Code, @qwen-code/qwen-code. Tried with 0.24.4.
 func qwen() agent {
 	return agent{
-		name:     "qwen",
-		title:    "Qwen Code",
-		install:  "npm install -g @qwen-code/qwen-code",
-		wrapper:  "@qwen-code/qwen-code",
-		script:   "cli-entry.js",
+		name:    "qwen",
+		title:   "Qwen Code",
+		install: "npm install -g @qwen-code/qwen-code",
+		wrapper: "@qwen-code/qwen-code",
+		// Its entry starts node a second time, with the first flag. Without the
+		// other, node optimises the shell's grammar, which is WebAssembly, for ten
+		// seconds and gigabytes, and waits for that at its end.
+		node:     []string{"--expose-gc", "--liftoff-only"},
 		keys:     []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		baseURLs: []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"},
 		dialects: []gateway.Dialect{gateway.OpenAIChat, gateway.Anthropic},
@@ -71,6 +74,7 @@ func qwenQuiet() []string {
 		"QWEN_TELEMETRY_ENABLED=0",
 		"QWEN_CODE_DISABLE_PRECONNECT=1",
 		"QWEN_CODE_SUPPRESS_YOLO_WARNING=1",
+		"QWEN_CODE_NO_RELAUNCH=true", // with half of the machine's memory for its heap, which it has not
 	}
 }
 
