@@ -27,7 +27,7 @@ func TestEGR12_ASandboxCannotHoldATighteningBack(t *testing.T) {
 			t.Helper()
 			return strings.Contains(get(t, y, "held", host), "the page of "+host)
 		}
-		for _, c := range []struct{ name, do string }{
+		for i, c := range []struct{ name, do string }{
 			{"A161 twin", "true"},
 			{"A161 not YAML", "echo 'net: [' >bailey.yaml"},
 			{"A161 a key that is not known", "echo 'nett: {}' >bailey.yaml"},
@@ -37,6 +37,9 @@ func TestEGR12_ASandboxCannotHoldATighteningBack(t *testing.T) {
 			{"A161 a long file", "truncate -s 1M bailey.yaml"},
 			{"A161 a file that nobody may read", "chmod 0 bailey.yaml"},
 		} {
+			if i > 0 && !y.Turn(i) { // the twin is each one's
+				continue
+			}
 			t.Run(c.name, func(t *testing.T) {
 				defer func() {
 					_ = os.RemoveAll(filepath.Join(y.Dir, "bailey.yaml"))

@@ -124,6 +124,11 @@ func InTurn(t *testing.T, i int, f func(t *testing.T, y *Yard)) {
 	t.Run("user", func(t *testing.T) { f(t, Unprivileged(t)) })
 }
 
+// Turn reports whether the case of that number, of a list that both identities
+// go through, is this one's: each takes every other. It is for forms of one
+// attack that do not depend on who runs them.
+func (y *Yard) Turn(i int) bool { return (i%2 == 0) == (y.UID == 0) }
+
 // Root returns a yard of the caller, which must be root: the tests prove the
 // root case as well as the other.
 func Root(t testing.TB) *Yard {
