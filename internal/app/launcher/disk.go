@@ -71,14 +71,16 @@ func (d *disks) mount(id task.ID, image, at string) error {
 	return nil
 }
 
-// unmount takes a task's file system away, if it is mounted.
+// unmount takes a task's file system away, if it is mounted. Nobody does two
+// things with one task, and others need not wait until all of it is written.
 func (d *disks) unmount(id task.ID, how func() error) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.shown[id] {
+	shown := d.shown[id]
+	delete(d.shown, id)
+	d.mu.Unlock()
+	if !shown {
 		return nil
 	}
-	delete(d.shown, id)
 	return how()
 }
 
@@ -164,7 +166,7 @@ func ownMounts() string {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 			return fmt.Errorf("set up a mount namespace: %w", err)
 		}
-		return syscall.Exec(self, []string{role.Launcher, mountsArg}, os.Environ())
+		return syscall.Exec(self, []string{role.Launcher, mountsArg}, []string{})
 	})
 	return err.Error()
 }
