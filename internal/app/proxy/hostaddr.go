@@ -13,6 +13,8 @@ import (
 type hostAddresses struct {
 	now func() time.Time
 
+	routes routes
+
 	mu   sync.Mutex
 	read time.Time
 	own  map[netip.Addr]bool // nil: could not be read
@@ -26,7 +28,7 @@ func (h *hostAddresses) has(a netip.Addr) bool {
 	if h.onLink(a) {
 		return true
 	}
-	toSelf, err := routesToSelf(a)
+	toSelf, err := h.routes.toSelf(a)
 	return toSelf || err != nil
 }
 
