@@ -3,7 +3,6 @@ package gateway
 import (
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
 	"time"
 )
@@ -42,16 +41,11 @@ func giveBack() {
 	}
 }
 
-// heapHeld is what the heap has of the system's memory, in bytes.
-func heapHeld() (sum uint64) {
-	held := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
-	}
-	metrics.Read(held)
-	for _, s := range held {
-		if s.Value.Kind() == metrics.KindUint64 {
-			sum += s.Value.Uint64()
-		}
-	}
-	return sum
+// heapHeld is what the heap has of the system's memory, in bytes. Package
+// runtime/metrics would tell too, and each process would pay for its
+// initialisation.
+func heapHeld() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapSys - m.HeapReleased
 }

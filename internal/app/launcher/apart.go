@@ -30,7 +30,7 @@ func apart() (int, error) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	cmd := &exec.Cmd{
-		Path: self, Args: []string{role.Launcher}, Env: []string{}, Dir: "/",
+		Path: self, Args: []string{role.Launcher, tiedArg}, Env: []string{}, Dir: "/",
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles:  []*os.File{os.NewFile(launcher.FDSettings, "settings")},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},

@@ -14,6 +14,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/carry"
 	"github.com/bailey-dev/bailey/internal/linux/loop"
+	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/linux/thread"
 	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/task"
@@ -29,18 +30,18 @@ import (
 // disk is what a task's work is on.
 type disk struct {
 	Bounded bool   `json:"bounded,omitempty"` // it is a file system of its own
-	Why     string `json:"why,omitempty"`     // it is none
+	Why     string `json:"why,omitempty"`     // it is none, or less than it should be
+	Boot    string `json:"boot,omitempty"`    // of the machine, in which it was last mounted
 }
 
-// Of the file system: room for the largest commit that is taken, written out
-// and as two packs, and for what the work may grow by. It takes as much of the
-// disk below as was written.
+// Of the file system: room for the largest commit that is taken, for its history
+// as two packs, and for what the work may grow by. It takes as much of the disk
+// below as was written.
 const (
-	diskBytes = 3*carry.MostTreeBytes + taskrun.WorkBytes + diskOverhead
+	diskBytes = 256 << 30
 	diskFiles = carry.MostTreeNames + taskrun.WorkFiles
 
-	diskOverhead = 1 << 30 // tables of inodes, folders
-	reserveName  = "reserve"
+	reserveName = "reserve"
 
 	diskFull = "disk" // the limit, as a watchdog names it
 )
@@ -71,22 +72,18 @@ func (d *disks) mount(id task.ID, image, at string) error {
 	return nil
 }
 
-// unmount takes a task's file system away, if it is mounted. Nobody does two
-// things with one task, and others need not wait until all of it is written.
-func (d *disks) unmount(id task.ID, how func() error) error {
+// unmount takes a task's file system away, if it is mounted.
+func (d *disks) unmount(id task.ID, at string) error {
 	d.mu.Lock()
-	shown := d.shown[id]
-	delete(d.shown, id)
-	d.mu.Unlock()
-	if !shown {
+	defer d.mu.Unlock()
+	if !d.shown[id] {
 		return nil
 	}
-	return how()
-}
-
-// forget is for one whose image is about to be removed.
-func (d *disks) forget(id task.ID, at string) {
-	_ = d.unmount(id, func() error { return loop.Forget(at) }) // what is in the way of the removal says so
+	if err := loop.Unmount(at); err != nil {
+		return err
+	}
+	delete(d.shown, id)
+	return nil
 }
 
 // fill makes the folders of a task, has them filled, and bounds what they may
@@ -102,7 +99,14 @@ func (e *engine) fill(ctx context.Context, id task.ID, with func() error) (disk,
 	if err := with(); err != nil || !d.Bounded {
 		return d, err
 	}
-	return d, loop.Leave(e.placeOf(id).disk, reserveName, taskrun.WorkBytes)
+	at := e.placeOf(id).disk
+	if err := loop.Leave(at, reserveName, taskrun.WorkBytes); err != nil {
+		return d, err
+	}
+	if free, _, err := loop.Room(at); err == nil && free < taskrun.WorkBytes/2 {
+		d.Why = fmt.Sprintf("the work may grow by %d MB: what the commit's history takes is most of its disk", free/1e6)
+	}
+	return d, nil
 }
 
 // makeDisk makes a file system for a task, where the machine has that.
@@ -110,18 +114,23 @@ func (e *engine) makeDisk(ctx context.Context, id task.ID) (disk, error) {
 	if !e.disks.can {
 		return disk{Why: e.disks.why}, nil
 	}
+	// What a file in a file is promised and does not get is lost, where the writer
+	// of a plain one is told.
+	if free, _, err := loop.Room(e.store.path); err != nil || free < taskrun.WorkBytes {
+		return disk{Why: "the disk of the service has less room than the work may take"}, err
+	}
 	image := e.store.pathOf(id, imageName)
 	if err := e.store.remove(id, imageName); err != nil { // of a try that broke off
 		return disk{}, err
 	}
-	err := loop.Format(ctx, image, loop.Size{Bytes: diskBytes, Files: diskFiles})
+	err := loop.Format(ctx, image, loop.Size{Bytes: diskBytes, Files: diskFiles}, e.home.run)
 	if err == nil {
 		err = e.disks.mount(id, image, e.placeOf(id).disk)
 	}
 	if bailey.KindOf(err) == bailey.Unsupported {
 		return disk{Why: oneLine(err)}, e.store.remove(id, imageName)
 	}
-	return disk{Bounded: err == nil}, err
+	return disk{Bounded: err == nil, Boot: proc.BootID()}, err
 }
 
 // oneLine is what an error says, for a sentence.
@@ -132,19 +141,41 @@ func oneLine(err error) string {
 }
 
 // show mounts a task's file system, if it has one that is not mounted: after a
-// start of the service none is.
-func (e *engine) show(u *unit) error {
+// start of the service none is. One that a crash of the machine has left is set
+// right before.
+func (e *engine) show(ctx context.Context, u *unit) error {
 	rec := u.record()
 	if !rec.Disk.Bounded {
 		return nil
 	}
-	return e.disks.mount(rec.ID, e.store.pathOf(rec.ID, imageName), e.placeOf(rec.ID).disk)
+	image := e.store.pathOf(rec.ID, imageName)
+	if boot := proc.BootID(); rec.Disk.Boot != boot {
+		if err := loop.Check(ctx, image, e.home.run); err != nil {
+			return err
+		}
+		if err := e.change(u, func(r *record) { r.Disk.Boot = boot }); err != nil {
+			return err
+		}
+	}
+	return e.disks.mount(rec.ID, image, e.placeOf(rec.ID).disk)
 }
 
-// hide takes it away again.
+// settled has all that was written to a task's file system be there, or returns
+// a sentence about what is not.
+func (e *engine) settled(u *unit) string {
+	rec := u.record()
+	if !rec.Disk.Bounded {
+		return ""
+	}
+	if err := loop.Sync(e.placeOf(rec.ID).disk); err != nil {
+		return "some of what was written last is lost, for the disk of the service was full: " + oneLine(err)
+	}
+	return ""
+}
+
+// hide takes it away again, when nothing reads it any more.
 func (e *engine) hide(ctx context.Context, id task.ID) {
-	err := e.disks.unmount(id, func() error { return loop.Unmount(e.placeOf(id).disk) })
-	if err != nil { // it goes with the service
+	if err := e.disks.unmount(id, e.placeOf(id).disk); err != nil { // it goes with the service
 		e.log.LogAttrs(ctx, slog.LevelWarn, "unmount", slog.String("task", string(id)), slog.String("why", err.Error()))
 	}
 }
@@ -152,13 +183,18 @@ func (e *engine) hide(ctx context.Context, id task.ID) {
 // mountsArg says to a launcher that its mount namespace is its own.
 const mountsArg = "own-mounts"
 
+// tiedArg says that it has to die with who started it.
+const tiedArg = "tied"
+
 // ownMounts has this program begin again in a mount namespace of its own, which
-// sees what the machine mounts and which the machine does not see. It returns
-// only where that is not to be had, with the reason.
-func ownMounts() string {
+// has what the machine's has, and what is mounted there later where that is
+// shared. It returns only where that is not to be had, with the reason. A death
+// signal is a thread's, and has to be asked for by the one that is left.
+func ownMounts(tied bool) string {
 	if os.Getuid() != 0 {
 		return "only root can mount one"
 	}
+	parent := os.Getppid()
 	err := thread.Run(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("make a mount namespace: %w", err)
@@ -166,9 +202,17 @@ func ownMounts() string {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 			return fmt.Errorf("set up a mount namespace: %w", err)
 		}
+		if tied {
+			if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+				return fmt.Errorf("ask for a death signal: %w", err)
+			}
+			if os.Getppid() != parent { // it came too late
+				_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			}
+		}
 		return syscall.Exec(self, []string{role.Launcher, mountsArg}, []string{})
 	})
-	return err.Error()
+	return oneLine(err)
 }
 
 // full reports whether a task has filled its file system.

@@ -183,7 +183,9 @@ func (e *engine) unit(id task.ID, fresh bool) *unit {
 
 // drop forgets a task of which nothing is left.
 func (e *engine) drop(id task.ID) error {
-	e.disks.forget(id, e.placeOf(id).disk)
+	if err := e.disks.unmount(id, e.placeOf(id).disk); err != nil {
+		return err
+	}
 	if err := e.store.remove(id, ""); err != nil {
 		return err
 	}
@@ -377,7 +379,7 @@ func (e *engine) HandBack(ctx context.Context, id task.ID) (launcher.Collection,
 
 func (e *engine) gather(ctx context.Context, u *unit, id task.ID) error {
 	return e.step(u, collecting, func() (func(*record), error) {
-		if err := e.show(u); err != nil {
+		if err := e.show(ctx, u); err != nil {
 			return nil, err
 		}
 		to, err := e.store.fresh(id, collectedName)

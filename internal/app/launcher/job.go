@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,7 +98,7 @@ func (e *engine) StartAgent(ctx context.Context, r launcher.AgentRequest) (launc
 	if err != nil {
 		return launcher.Streams{}, err
 	}
-	err = e.run(u, asked, taskrun.Settings{ //nolint:contextcheck // a sandbox does not depend on who asked for it
+	err = e.run(ctx, u, asked, taskrun.Settings{
 		Kind: taskrun.Agent, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: rec.Snapshot.Subdir, Limit: r.Timeout,
 		Environment: env, Harness: r.Harness, Model: r.Model, Prompt: r.Prompt, MaxTurns: r.MaxTurns,
 		Budget: r.Budget, Guide: r.Guide, ThinkingTokens: r.ThinkingTokens,
@@ -205,7 +207,7 @@ func (e *engine) check(ctx context.Context, u *unit, r launcher.CheckRequest, as
 	if err != nil {
 		return err
 	}
-	return e.run(u, asked, taskrun.Settings{ //nolint:contextcheck // as an agent's
+	return e.run(ctx, u, asked, taskrun.Settings{
 		Kind: taskrun.Check, ID: r.ID, Dir: e.placeOf(r.ID).workspace, Subdir: got.Subdir, Limit: r.Timeout,
 		Environment: env, Command: r.Command,
 	})
@@ -239,7 +241,7 @@ func (e *engine) streams(rec *record) (s launcher.Streams, err error) {
 }
 
 // run starts a runner. When it returns the ledger says that it runs.
-func (e *engine) run(u *unit, asked string, s taskrun.Settings) error {
+func (e *engine) run(ctx context.Context, u *unit, asked string, s taskrun.Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ func (e *engine) run(u *unit, asked string, s taskrun.Settings) error {
 	e.point("in " + string(starting))
 	var j *job
 	var p *pipes
-	if err = e.show(u); err == nil {
+	if err = e.show(ctx, u); err == nil {
 		rec := u.record()
 		s.Bounded, s.Unbounded = rec.Disk.Bounded, rec.Disk.Why
 		j, p, err = e.startRunner(s)
@@ -273,7 +275,7 @@ func (e *engine) run(u *unit, asked string, s taskrun.Settings) error {
 	u.mu.Lock()
 	u.job = j
 	u.mu.Unlock()
-	go e.follow(u, j, p)
+	go e.follow(u, j, p) //nolint:contextcheck,gosec // a sandbox does not depend on who asked for it
 	e.point("in " + string(running))
 	return nil
 }
@@ -415,38 +417,44 @@ type end struct {
 	err error
 }
 
+// tell says in a status how it ended, or for which reason it was ended.
+func (e end) tell(s *launcher.Status, reason string, full bool) {
+	if e.err != nil {
+		s.ExitCode, s.Limit = notKnown, cmp.Or(reason, lost)
+		s.Error = "the process that held the sandbox was killed"
+		return
+	}
+	s.ExitCode, s.Limit, s.HostID, s.Notes = e.ExitCode, e.Limit, e.HostUID, e.Notes
+	if full && s.ExitCode != 0 && s.Limit == "" { // nobody ended it: it could write no more
+		s.Limit = diskFull
+	}
+	s.Error = strings.TrimSpace(e.Error)
+	if e.Hint != "" && s.Error != "" {
+		s.Error += " (" + e.Hint + ")"
+	}
+	if !e.Started.IsZero() {
+		s.Started = e.Started
+	}
+}
+
 // finish writes down how a sandbox ended.
 func (e *engine) finish(ctx context.Context, u *unit, j *job, said end) {
 	e.point("before end")
 	j.mu.Lock()
 	reason := j.reason
 	j.mu.Unlock()
-	full := e.full(u)
-	if j.kind == taskrun.Check {
+	full, unwritten := e.full(u), ""
+	if j.kind == taskrun.Agent {
+		unwritten = e.settled(u)
+	} else {
 		e.hide(ctx, u.record().ID) // nothing reads it any more
 	}
 	err := e.change(u, func(r *record) {
 		r.Doing, r.Runner = idle, proc.Identity{}
-		s := &r.Status
-		s.Phase, s.Ended = launcher.Ended, e.now()
-		if said.err != nil {
-			s.ExitCode, s.Limit = notKnown, lost
-			if reason != "" {
-				s.Limit = reason
-			}
-			s.Error = "the process that held the sandbox was killed"
-			return
-		}
-		s.ExitCode, s.Limit, s.HostID, s.Notes = said.ExitCode, said.Limit, said.HostUID, said.Notes
-		if full && s.ExitCode != 0 && s.Limit == "" { // nobody ended it: it could write no more
-			s.Limit = diskFull
-		}
-		s.Error = strings.TrimSpace(said.Error)
-		if said.Hint != "" && s.Error != "" {
-			s.Error += " (" + said.Hint + ")"
-		}
-		if !said.Started.IsZero() {
-			s.Started = said.Started
+		r.Status.Phase, r.Status.Ended = launcher.Ended, e.now()
+		said.tell(&r.Status, reason, full)
+		if unwritten != "" {
+			r.Status.Notes = append(slices.Clone(r.Status.Notes), unwritten)
 		}
 	})
 	if err != nil {

@@ -35,8 +35,8 @@ func Main(args []string) int {
 
 // enter serves in this process, or where it is not alone in it, in another.
 func enter(args []string) (int, error) {
-	own := slices.Equal(args, []string{mountsArg})
-	if len(args) > 0 && !own {
+	own, tied := slices.Equal(args, []string{mountsArg}), slices.Equal(args, []string{tiedArg})
+	if len(args) > 0 && !own && !tied {
 		return 0, errors.New("the launcher takes no arguments; bailey serve --local starts it")
 	}
 	if err := inherit.Check(launcher.FDSettings, launcher.FDSettings); err != nil {
@@ -47,7 +47,7 @@ func enter(args []string) (int, error) {
 	}
 	why := ""
 	if !own {
-		why = ownMounts()
+		why = ownMounts(tied)
 	}
 	return 0, serve(why)
 }

@@ -146,7 +146,10 @@ func (u *running) lacks() []string {
 			}
 		}
 	}
-	if !u.req.Task.Bounded {
+	switch {
+	case u.req.Task.Bounded && u.req.Task.Unbounded != "":
+		out = append(out, u.req.Task.Unbounded)
+	case !u.req.Task.Bounded:
 		out = append(out, "disk is watched, not enforced: "+cmp.Or(u.req.Task.Unbounded, "the copy is on no file system of its own"))
 	}
 	if u.host.UID != 0 {

@@ -23,14 +23,15 @@ type Size struct {
 	UID, GID     int
 }
 
-// Format makes a file that holds an empty ext4 file system. The file is sparse: it takes what is written.
-// It must not be there yet. Errors are *bailey.Error: of kind Unsupported where
-// the machine has no mkfs.ext4.
+// Format makes a file that holds an empty ext4 file system. The file is sparse:
+// it takes what is written. It must not be there yet. Errors are *bailey.Error:
+// of kind Unsupported where the machine has no mkfs.ext4. Run runs that, for a
+// caller that keeps account of its children; nil for cmd.Run.
 //
 // The file system keeps no journal: it lives as long as one task, and what a
 // crash of the whole machine leaves of it is not worth the writes.
-func Format(ctx context.Context, image string, size Size) error {
-	mkfs, err := find()
+func Format(ctx context.Context, image string, size Size, run func(*exec.Cmd) error) error {
+	mkfs, err := find("mkfs.ext4")
 	if err != nil {
 		return err
 	}
@@ -39,35 +40,72 @@ func Format(ctx context.Context, image string, size Size) error {
 		return bailey.WrapError(bailey.Unavailable, "make a file for a file system", err, "")
 	}
 	if err = errors.Join(f.Truncate(size.Bytes), f.Close()); err == nil {
-		err = format(ctx, mkfs, image, size)
+		err = format(ctx, mkfs, image, size, run)
 	}
 	if err != nil {
-		return errors.Join(bailey.WrapError(bailey.Unsupported, "make a file system of its own for the work", err, ""), os.Remove(image))
+		return errors.Join(bailey.WrapError(bailey.Unavailable, "make a file system of its own for the work", err, ""), os.Remove(image))
 	}
 	return nil
 }
 
-// find looks where the system has the program: a service may have a PATH
-// without folders of administrators.
-func find() (string, error) {
+// Check sets right what a crash of the machine has left of the file system in an
+// image that nobody has mounted (e2fsck(8), -p). An error says that it is more
+// than can be set right without losing something.
+func Check(ctx context.Context, image string, run func(*exec.Cmd) error) error {
+	fsck, err := find("e2fsck")
+	if err != nil {
+		return err
+	}
+	err = tool(ctx, run, fsck, "-p", image)
+	const corrected = 3 // the bits of what is no damage any more
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 && exit.ExitCode()&^corrected == 0 {
+		return nil
+	}
+	if err != nil {
+		return bailey.WrapError(bailey.Unavailable, "set right the file system of the work after a crash of the machine", err, "")
+	}
+	return nil
+}
+
+// find looks where the system has a program: a service may have a PATH without
+// folders of administrators.
+func find(name string) (string, error) {
 	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"} {
-		path := filepath.Join(dir, "mkfs.ext4")
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil
 		}
 	}
-	return "", bailey.NewError(bailey.Unsupported, "this machine has no mkfs.ext4", "install e2fsprogs")
+	return "", bailey.NewError(bailey.Unsupported, "this machine has no "+name, "install e2fsprogs")
 }
 
-func format(ctx context.Context, mkfs, image string, size Size) error {
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, mkfs, "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", strconv.FormatInt(size.Files, 10),
+func format(ctx context.Context, mkfs, image string, size Size, run func(*exec.Cmd) error) error {
+	return tool(ctx, run, mkfs, "-q", "-F", "-m", "0", "-O", "^has_journal", "-N", strconv.FormatInt(size.Files, 10),
 		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", size.UID, size.GID), image)
+}
+
+// tool runs a program of e2fsprogs.
+func tool(ctx context.Context, run func(*exec.Cmd) error, path string, args ...string) error {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env, cmd.Dir, cmd.Stderr = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "/", &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("mkfs.ext4: %w: %s", err, strings.TrimSpace(said.String()))
+	if run == nil {
+		run = (*exec.Cmd).Run
+	}
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(path), err, strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// kind tells what a machine lacks from what went wrong.
+func kind(err error) bailey.Kind {
+	for _, lacks := range []error{unix.ENOENT, unix.EPERM, unix.EACCES, unix.ENODEV, unix.ENXIO} {
+		if errors.Is(err, lacks) {
+			return bailey.Unsupported
+		}
+	}
+	return bailey.Unavailable
 }
 
 // Mount shows the file system in an image at a folder, which is absolute and has
@@ -82,7 +120,7 @@ func Mount(image, dir string) error {
 	defer func() { _ = at.Close() }() // O_PATH: nothing to lose
 	dev, err := attach(image)
 	if err != nil {
-		return bailey.WrapError(bailey.Unsupported, "take a loop device", err, "modprobe loop, or pass /dev/loop-control and loop devices to the container")
+		return bailey.WrapError(kind(err), "take a loop device", err, "modprobe loop, or pass /dev/loop-control and loop devices to the container")
 	}
 	defer func() { _ = dev.Close() }() // the mount holds it
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
@@ -90,7 +128,7 @@ func Mount(image, dir string) error {
 	// Without noinit_itable the kernel would write all inodes out, hundreds of
 	// mebibytes, for a task of which most uses a few.
 	if err := unix.Mount(dev.Name(), target, "ext4", flags, "noinit_itable"); err != nil {
-		return bailey.WrapError(bailey.Unsupported, "mount a file system of its own for the work", err, "")
+		return bailey.WrapError(kind(err), "mount a file system of its own for the work", err, "")
 	}
 	// A folder that mkfs makes for lost files; a clone wants an empty place.
 	if err := os.Remove(filepath.Join(dir, "lost+found")); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
@@ -99,23 +137,25 @@ func Mount(image, dir string) error {
 	return nil
 }
 
-// Unmount takes it away again, at once, when all that was written is in the
-// image: who still uses it keeps it.
+// Unmount takes it away again, at once: who still uses it keeps it, and when the
+// last of those is gone all that was written is in the image.
 func Unmount(dir string) error {
+	err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if err != nil && !errors.Is(err, unix.EINVAL) { // which is not mounted
+		return fmt.Errorf("unmount %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Sync returns when what was written is in the image, or the error of what did
+// not get there: the file system below may be full.
+func Sync(dir string) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err == nil {
 		err = errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("unmount %s: %w", dir, err)
-	}
-	return Forget(dir)
-}
-
-// Forget is Unmount for an image that nobody will read again.
-func Forget(dir string) error {
-	if err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-		return fmt.Errorf("unmount %s: %w", dir, err)
+		return fmt.Errorf("write out %s: %w", dir, err)
 	}
 	return nil
 }
@@ -163,7 +203,7 @@ func attached(image *os.File) *os.File {
 	blocks, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // of those that are in use
 	for _, file := range blocks {
 		name := filepath.Base(filepath.Dir(filepath.Dir(file)))
-		dev, err := os.OpenFile("/dev/"+name, os.O_RDWR, 0)
+		dev, err := os.OpenFile("/dev/"+name, os.O_RDONLY, 0) // closing one that can be written has it probed again
 		if err != nil {
 			continue // it is gone, or nobody's to open
 		}
@@ -210,7 +250,9 @@ func attach(image string) (*os.File, error) {
 		config := unix.LoopConfig{Fd: uint32(back.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
 		err = unix.IoctlLoopConfigure(int(dev.Fd()), &config)
 		if err == nil {
-			return dev, nil
+			// A kernel may not mount what somebody could write to.
+			reader, err := os.OpenFile(dev.Name(), os.O_RDONLY, 0)
+			return reader, errors.Join(err, dev.Close())
 		}
 		if err = errors.Join(err, dev.Close()); !errors.Is(err, unix.EBUSY) {
 			return nil, fmt.Errorf("set up loop device: %w", err)

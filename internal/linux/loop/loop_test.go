@@ -23,7 +23,7 @@ func place(t *testing.T) (image, dir string) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := loop.Format(t.Context(), image, loop.Size{Bytes: 8 << 20, Files: 1000, UID: 4711, GID: 4712}); err != nil {
+	if err := loop.Format(t.Context(), image, loop.Size{Bytes: 8 << 20, Files: 1000, UID: 4711, GID: 4712}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return image, dir
@@ -103,7 +103,7 @@ func TestFormat_RefusesWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{there, link} {
-		if err := loop.Format(t.Context(), path, loop.Size{Bytes: 8 << 20, Files: 100}); bailey.KindOf(err) == bailey.Internal {
+		if err := loop.Format(t.Context(), path, loop.Size{Bytes: 8 << 20, Files: 100}, nil); bailey.KindOf(err) == bailey.Internal {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestLeave_BoundsWhatIsFree(t *testing.T) {
 	if err := loop.Mount(image, dir); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = loop.Forget(dir) })
+	t.Cleanup(func() { _ = loop.Unmount(dir) })
 	const left = 2 << 20
 	before, files, err := loop.Room(dir)
 	if err != nil || before <= left || files < 900 {
