@@ -305,6 +305,11 @@ func TestPRV01_TheLauncherIsSmall(t *testing.T) {
 			return err == nil && code == http.StatusOK
 		}
 		_ = syscall.Kill(control, syscall.SIGSTOP)
+		// One thread takes the signal, and the others go on until it has run.
+		hold(t, "control is stopped", func() bool {
+			_, after, _ := strings.Cut(readProc(t, control, "stat"), ") ")
+			return strings.HasPrefix(after, "T")
+		})
 		if hello(time.Second) {
 			t.Error("a client is answered while control is stopped")
 		}
