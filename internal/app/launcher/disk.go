@@ -23,7 +23,7 @@ import (
 
 // A scratch clone of root's service is on a file system of its own, in a file:
 // it ends at its size. It is mounted in the service's mount namespace, so that
-// the machine never sees it, and the kernel takes all of it away when the
+// the machine never sees the mount, and the kernel takes all of it away when the
 // service dies; the file is still there then, and is mounted again by the next
 // one that has a use for it.
 
