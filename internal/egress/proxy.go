@@ -62,7 +62,8 @@ type Config struct {
 // can hold.
 const (
 	sniffTimeout  = 5 * time.Second        // to say which host is meant
-	silenceWait   = 300 * time.Millisecond // before a server is given the first word
+	silenceWait   = 260 * time.Millisecond // before a server is given the first word, and
+	lateWait      = 40 * time.Millisecond  // more: on a busy machine the time is seen to be over before the bytes that came in it
 	dialTimeout   = 10 * time.Second       // an address
 	idleTimeout   = 30 * time.Minute       // without a byte in either direction
 	maxConns      = 512                    // at once

@@ -31,7 +31,7 @@ const (
 // sniff reads until it can say what the connection speaks. What was read is
 // in f.head.
 func (f *flow) sniff() kind {
-	wait := f.patience()
+	wait, late := f.patience(), lateWait
 	f.host = ""
 	f.standing.Store(nil)
 	f.aims.Store(nil)
@@ -49,7 +49,10 @@ func (f *flow) sniff() kind {
 		switch {
 		case err == nil:
 		case len(f.head) == 0 && errors.Is(err, os.ErrDeadlineExceeded):
-			return kindSilent
+			if late == 0 {
+				return kindSilent
+			}
+			wait, late = late, 0
 		case len(f.head) == 0:
 			return kindGone
 		default:
