@@ -39,14 +39,20 @@ const installTimeout = 15 * time.Minute
 // without a registry, fails the test with what is missing.
 func Bin(tb testing.TB) string {
 	tb.Helper()
-	dir, err := folder()
+	dir, err := Folder(tb.Context())
 	if err != nil {
 		tb.Fatalf("agents: %v", err)
 	}
-	if err := Install(tb.Context(), dir); err != nil {
-		tb.Fatalf("agents: %v", err)
+	return dir
+}
+
+// Folder is Bin for a program that is no test.
+func Folder(ctx context.Context) (string, error) {
+	dir, err := folder()
+	if err != nil {
+		return "", err
 	}
-	return filepath.Join(dir, "node_modules", ".bin")
+	return filepath.Join(dir, "node_modules", ".bin"), Install(ctx, dir)
 }
 
 // Inspector are the official programs by which MCP servers are tried.
