@@ -10,6 +10,7 @@ import (
 var (
 	errMessage   = errors.New("a message of the answer is compressed, though that was not asked for, or is none, and values of secrets could not be seen in it")
 	errPart      = errors.New("the host has sent a part of a compressed answer, in which values of secrets could not be seen")
+	errSealed    = errors.New("the host has become one of a secret's, and a compressed answer of it was under way, in which values could not be seen")
 	errExtension = errors.New("the host uses an extension of WebSocket that was not offered to it")
 	errUpgrade   = errors.New("the host's connection was upgraded and cannot be written to")
 )
@@ -33,20 +34,22 @@ func (l *Loan) Answer(res *http.Response) error {
 	if l.set.empty() { // nothing was lent
 		l.set = s
 	}
-	s.scrubFields(res.Header)
-	s.scrubFields(res.Trailer) // of which the names are there already, and are announced
-	res.Status = string(s.values.scrubbed([]byte(res.Status)))
+	k := s.kept(l.to.Host)
+	k.scrubFields(res.Header)
+	k.scrubFields(res.Trailer) // of which the names are there already, and are announced
+	res.Status = string(k.values.scrubbed([]byte(res.Status)))
 	switch {
 	case res.StatusCode == http.StatusSwitchingProtocols:
-		return l.upgrade(res, s)
+		return l.upgrade(res)
 	case res.Body == nil || res.Body == http.NoBody:
 		return nil
 	}
 	codings := codingsOf(res.Header)
 	// What has no body has trailers nevertheless, over HTTP/2.
 	if len(codings) > 0 && hasBody(l.method, res.StatusCode) {
-		if !s.of(l.to.Host) {
-			return nil // no value was sent to it, and so none comes from it
+		if !s.of(l.to.Host) { // no value was sent to it, and so none comes from it
+			res.Body = &body{src: res.Body, f: &sealed{l}}
+			return nil
 		}
 		if res.StatusCode == http.StatusPartialContent {
 			return errPart
@@ -58,15 +61,49 @@ func (l *Loan) Answer(res *http.Response) error {
 		res.Body = plain
 		forgetCoding(res)
 	}
-	var f filter = &scrub{tape{m: s.values}}
-	if isFramed(res.Header) {
-		f = &framed{scrub: &tape{m: s.values}, strict: s.of(l.to.Host)}
+	var f filter = &scrub{l.tape()}
+	if _, odd := l.lender.odd.Load(l.to.Host); !odd && isFramed(res.Header) {
+		t := l.tape()
+		f = &framed{scrub: &t, strict: s.of(l.to.Host), odd: func() { l.lender.odd.Store(l.to.Host, true) }}
 	}
 	res.Body = &body{src: res.Body, f: f, ended: func() error {
-		s.scrubFields(res.Trailer)
+		l.kept().scrubFields(res.Trailer)
 		return nil
 	}}
 	return nil
+}
+
+// kept is what is kept out of the answer now: what was adopted since it began
+// is too.
+func (l *Loan) kept() *kept {
+	s := l.lender.now.Load()
+	if s.empty() {
+		s = l.set
+	}
+	return s.kept(l.to.Host)
+}
+
+// tape is for what the host says.
+func (l *Loan) tape() tape {
+	var of *set
+	var m *matcher
+	return tape{renew: func() *matcher {
+		if now := l.lender.now.Load(); m == nil || now != of {
+			of, m = now, l.kept().values
+		}
+		return m
+	}}
+}
+
+// sealed passes on what cannot be looked into, as long as the host is none of a
+// secret's: one that was edited may name it meanwhile.
+type sealed struct{ l *Loan }
+
+func (s *sealed) pass(b []byte, _ bool) ([]byte, error) {
+	if now := s.l.lender.now.Load(); !now.empty() && now.of(s.l.to.Host) {
+		return nil, errSealed
+	}
+	return b, nil
 }
 
 // Cover takes values out of a text of our own about an answer that was none: an
@@ -76,7 +113,7 @@ func (l *Loan) Cover(text string) string {
 	if s.empty() {
 		return text
 	}
-	return string(s.values.scrubbed([]byte(text)))
+	return string(s.kept(l.to.Host).values.scrubbed([]byte(text)))
 }
 
 // hasBody reports whether an answer has a body (RFC 9112 §6.3).
@@ -85,7 +122,7 @@ func hasBody(method string, status int) bool {
 }
 
 // scrubFields covers values in fields, and drops fields whose names hold one.
-func (s *set) scrubFields(h http.Header) {
+func (k *kept) scrubFields(h http.Header) {
 	if len(h) == 0 {
 		return
 	}
@@ -96,19 +133,19 @@ func (s *set) scrubFields(h http.Header) {
 			text = append(append(text, v...), 0)
 		}
 	}
-	if len(s.echoed.find(names, 0, true).edits) > 0 {
+	if len(k.echoed.find(names, 0, true).edits) > 0 {
 		for name := range h {
-			if len(s.echoed.find(appendLower(nil, name), 0, true).edits) > 0 {
+			if len(k.echoed.find(appendLower(nil, name), 0, true).edits) > 0 {
 				delete(h, name)
 			}
 		}
 	}
-	if len(s.values.find(text, 0, true).edits) == 0 {
+	if len(k.values.find(text, 0, true).edits) == 0 {
 		return
 	}
 	for _, values := range h {
 		for i, v := range values {
-			values[i] = string(s.values.scrubbed([]byte(v)))
+			values[i] = string(k.values.scrubbed([]byte(v)))
 		}
 	}
 }
@@ -125,7 +162,7 @@ func forgetCoding(res *http.Response) {
 }
 
 // upgrade has the frames of a WebSocket looked at.
-func (l *Loan) upgrade(res *http.Response, s *set) error {
+func (l *Loan) upgrade(res *http.Response) error {
 	conn, ok := res.Body.(io.ReadWriteCloser)
 	if !ok {
 		return errUpgrade
@@ -133,6 +170,6 @@ func (l *Loan) upgrade(res *http.Response, s *set) error {
 	if res.Header.Get("Sec-Websocket-Extensions") != "" {
 		return errExtension
 	}
-	res.Body = newWebSocket(conn, l, s)
+	res.Body = newWebSocket(conn, l)
 	return nil
 }

@@ -51,6 +51,11 @@ func loanFor(t testing.TB, l *inject.Lender, method, at string) *inject.Loan {
 func TestAnswer_CoversValuesInFields(t *testing.T) {
 	t.Parallel()
 	l := lender(t)
+	theirs := answer(302, "")
+	theirs.Header.Set("Location", "https://inj.test/?token="+value)
+	if err := loanFor(t, l, "GET", "allow.test").Answer(theirs); err != nil || theirs.Header.Get("Location") != "https://inj.test/?token="+value {
+		t.Errorf("of a host that the secret is not for: %v, %v", theirs.Header, err)
+	}
 	for name, c := range map[string]struct{ field, v, want string }{
 		"B042 echo":         {"X-Request-Headers", `{"Authorization":"Bearer ` + value + `"}`, `{"Authorization":"Bearer ` + ph + `"}`},
 		"B050 Location":     {"Location", "https://inj.test/?token=" + value + "&a", "https://inj.test/?token=" + ph + "&a"},
@@ -67,7 +72,7 @@ func TestAnswer_CoversValuesInFields(t *testing.T) {
 		res := answer(302, "")
 		res.Header[c.field] = []string{"first", c.v}
 		res.Status = "302 " + value
-		if err := loanFor(t, l, "GET", "allow.test").Answer(res); err != nil {
+		if err := loanFor(t, l, "GET", "inj.test").Answer(res); err != nil {
 			t.Error(name, err)
 		}
 		if got := res.Header[c.field]; c.want == "" && got != nil || c.want != "" && (len(got) != 2 || got[1] != c.want) {
@@ -79,19 +84,100 @@ func TestAnswer_CoversValuesInFields(t *testing.T) {
 	}
 }
 
-// B042: bodies, of every status and host, and their lengths.
+// B042: bodies, of every status, and their lengths. What another host says is
+// passed on as it is: it has no value to show, and could show guesses.
 func TestAnswer_CoversValuesInBodies(t *testing.T) {
 	t.Parallel()
 	l := lender(t)
 	for _, status := range []int{200, 206, 400, 401, 500} {
-		for _, at := range []string{"inj.test", "allow.test"} {
+		for at, shown := range map[string][2]string{"inj.test": {ph, ph}, "allow.test": {value, value}, "query.test": {value, value}} {
 			res := answer(status, "your token "+value+" and "+basicOf("a:"+value)+" are wrong")
 			res.Header.Set("Content-Length", "1")
 			if err := loanFor(t, l, "GET", at).Answer(res); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := text(t, res), "your token "+ph+" and "+basicOf("a:"+ph)+" are wrong"; got != want || res.ContentLength != int64(len(want)) || res.Header.Get("Content-Length") == "" {
+			if got, want := text(t, res), "your token "+shown[0]+" and "+basicOf("a:"+shown[1])+" are wrong"; got != want || res.ContentLength != int64(len(want)) || res.Header.Get("Content-Length") == "" {
 				t.Errorf("B042, %d of %s: %q of %d", status, at, got, res.ContentLength)
+			}
+		}
+	}
+}
+
+// guesses are texts that end as the value begins, by so many bytes, each with
+// one that does not.
+func guesses() (out [][2]string) {
+	for n := 5; n < len(value); n++ {
+		wrong := []byte(value[:n])
+		if wrong[n-1] = 'a'; value[n-1] == 'a' {
+			wrong[n-1] = 'b'
+		}
+		out = append(out, [2]string{value[:n], string(wrong)})
+	}
+	return out
+}
+
+// asks is a body of two parts, that notes when it was asked for the second.
+type asks struct {
+	parts []string
+	gone  func()
+}
+
+func (a *asks) Read(p []byte) (int, error) {
+	if len(a.parts) == 0 {
+		return 0, io.EOF
+	}
+	if len(a.parts) == 1 {
+		a.gone()
+	}
+	n := copy(p, a.parts[0])
+	a.parts = a.parts[1:]
+	return n, nil
+}
+
+func (*asks) Close() error { return nil }
+
+// reads is how much of a text arrives before any more is said.
+func reads(t *testing.T, l *inject.Lender, at, said string) int {
+	t.Helper()
+	got, before := 0, -1
+	res := answer(200, "")
+	res.Body, res.ContentLength = &asks{parts: []string{said, "\n"}, gone: func() { before = got }}, -1
+	if err := loanFor(t, l, "POST", at).Answer(res); err != nil {
+		t.Fatal(err)
+	}
+	for b := make([]byte, 4096); ; {
+		n, err := res.Body.Read(b)
+		if got += n; err != nil {
+			break
+		}
+	}
+	if got != len(said)+1 {
+		t.Errorf("%d bytes of %q", got, said)
+	}
+	return before
+}
+
+// Whoever has a host show guesses at a value does not see by what waits which
+// of them are right.
+func TestAnswer_WhatWaitsTellsNothing(t *testing.T) {
+	t.Parallel()
+	for _, form := range []func(string) string{
+		func(s string) string { return "token: " + s },
+		func(s string) string { return "token: " + basicOf("a:" + s)[:4+len(s)] },
+		func(s string) string { return "token: " + hex.EncodeToString([]byte(s)) },
+		func(s string) string { return "token: " + percents(s) },
+		func(s string) string { return `{"token":"` + strings.ReplaceAll(s, "_", `\u005f`) },
+		func(s string) string { return "{}&amp; <" + strings.ReplaceAll(s, "_", "&#95;") },
+		func(s string) string { return strings.Repeat("x", 1000) + s },
+	} {
+		l := lender(t)
+		for _, g := range guesses() {
+			right, wrong := reads(t, l, "inj.test", form(g[0])), reads(t, l, "inj.test", form(g[1]))
+			if right != wrong {
+				t.Errorf("%q: %d bytes arrive, and %d of %q", form(g[0]), right, wrong, form(g[1]))
+			}
+			if all := reads(t, l, "allow.test", form(g[0])); all != len(form(g[0])) {
+				t.Errorf("of a host of no secret %d bytes of %q arrive", all, form(g[0]))
 			}
 		}
 	}
@@ -424,21 +510,100 @@ func TestAnswer_CompressedMessages(t *testing.T) {
 	}
 }
 
-// A host may be made to say a length that ends within a value.
+// A host may be made to say a length that ends within a value. It is believed
+// once: from then on its answers are not taken for messages.
 func TestAnswer_MessagesThatAreNone(t *testing.T) {
 	t.Parallel()
-	l := lender(t)
 	for n := range len(value) - 1 {
+		l := lender(t)
 		whole := message(0, "your token "+value)
 		whole = message(0, whole[5:5+11+n])[:5] + whole[5:]
-		res := answer(200, whole)
-		res.Header.Set("Content-Type", "application/grpc")
-		if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+		for again := range 3 {
+			res := answer(200, whole)
+			res.Header.Set("Content-Type", "application/grpc")
+			if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(res.Body)
+			if (err == nil) != (again > 0) || strings.Contains(string(b), value[:4+9]) || strings.Contains(string(b), value[30:]) || again > 0 && !strings.HasSuffix(string(b), ph) {
+				t.Errorf("%d: %q, %v", n, b, err)
+			}
+		}
+	}
+}
+
+// Messages that end with guesses tell one of them at most.
+func TestAnswer_MessagesThatGuess(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	told := 0
+	for _, g := range guesses() {
+		for _, end := range g {
+			res := answer(200, message(0, "you said "+end)+message(0, "and more"))
+			res.Header.Set("Content-Type", "application/grpc+proto")
+			if err := loanFor(t, l, "POST", "inj.test").Answer(res); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(res.Body); err != nil {
+				told++
+			} else if want := message(0, "you said "+end) + message(0, "and more"); string(b) != want {
+				t.Errorf("%q became %q", want, b)
+			}
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d guesses were told from others", told)
+	}
+}
+
+// What is rotated while a host speaks is kept out of what it says from then on.
+func TestAnswer_RotatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	h := held(t)
+	res, w := pipe(t, l, "inj.test", "text/event-stream")
+	const rotated = "ghp_99999999999999999999999999999999abcd"
+	for _, v := range []string{value, rotated} {
+		h[0].Value = seal.NewSecret([]byte(v))
+		if _, err := l.Adopt(h); err != nil {
 			t.Fatal(err)
 		}
+		event := "data: " + v + "\n\n"
+		go func() { _, _ = io.WriteString(w, event) }()
+		b := make([]byte, len(event))
+		if _, err := io.ReadFull(res.Body, b); err != nil || string(b) != "data: "+ph+"\n\n" {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+}
+
+// A host that becomes one of a secret's while it sends what cannot be looked
+// into is cut short.
+func TestAnswer_CompressedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, edited := range []bool{false, true} {
+		l := lender(t)
+		r, w := io.Pipe()
+		res := answer(200, "")
+		res.Body, res.ContentLength = r, -1
+		res.Header.Set("Content-Encoding", "gzip")
+		if err := loanFor(t, l, "GET", "allow.test").Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		h := held(t)
+		if edited {
+			h[0].Rules[0].Hosts = append(h[0].Rules[0].Hosts, host(t, "allow.test"))
+		}
+		if _, err := l.Adopt(h); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(w, "opaque")
+			_ = w.Close()
+		}()
 		b, err := io.ReadAll(res.Body)
-		if err == nil || strings.Contains(string(b), value[:4+9]) || strings.Contains(string(b), value[30:]) {
-			t.Errorf("%d: %q, %v", n, b, err)
+		if (err != nil) != edited || (string(b) == "opaque") == edited {
+			t.Errorf("edited %v: %q, %v", edited, b, err)
 		}
 	}
 }

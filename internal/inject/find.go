@@ -6,6 +6,7 @@ import "bytes"
 type found struct {
 	edits []edit
 	tail
+	likely int // text from here on is the beginning of a pattern, as far as it goes
 }
 
 // search is one look at a text.
@@ -21,7 +22,7 @@ type search struct {
 // find looks for the patterns in a text, as it is and with escapes undone.
 func (m *matcher) find(b []byte, from int, final bool) found {
 	s := search{m: m, b: b, from: from, final: final}
-	s.tail = tail{len(b), len(b)}
+	s.tail, s.likely = tail{len(b), len(b)}, len(b)
 	if len(m.pats) == 0 {
 		return s.found
 	}
@@ -37,6 +38,11 @@ func (m *matcher) find(b []byte, from int, final bool) found {
 	}
 	if seen&(seen-1) != 0 { // more than one of them
 		s.escapes(allKinds)
+	}
+	s.likely = s.hold
+	if m.guarded && !final {
+		at := max(from, m.run(b))
+		s.join(tail{at, at})
 	}
 	for _, e := range s.edits {
 		if e.end > s.hold {

@@ -1,9 +1,6 @@
 package inject
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // framed is a stream of messages, each behind a byte of flags and four of its
 // length, as gRPC has them ("gRPC over HTTP2", Length-Prefixed-Message). Whoever
@@ -13,6 +10,7 @@ type framed struct {
 	watch  filter // of a request: what messages go by
 	scrub  *tape  // of an answer
 	strict bool   // a message that is compressed is an error
+	odd    func() // of an answer: called once it was none of messages
 	head   [5]byte
 	have   int    // bytes of head
 	left   uint32 // bytes of the message to come
@@ -20,12 +18,20 @@ type framed struct {
 }
 
 const (
-	compressed  = 1
-	otherFlags  = 0x7c // none of gRPC, gRPC-Web (0x80: trailers) or Connect (2: the last)
-	maxUncommon = 8
+	compressed = 1
+	otherFlags = 0x7c // none of gRPC, gRPC-Web (0x80: trailers) or Connect (2: the last)
 )
 
 func (g *framed) pass(b []byte, final bool) ([]byte, error) {
+	out, err := g.split(b, final)
+	if err != nil && g.odd != nil {
+		g.odd()
+	}
+	return out, err
+}
+
+// split passes a stream on message by message.
+func (g *framed) split(b []byte, final bool) ([]byte, error) {
 	g.out = g.out[:0]
 	for len(b) > 0 {
 		if g.have < len(g.head) {
@@ -93,15 +99,15 @@ func (g *framed) message(b []byte, end bool) error {
 	if !end {
 		return nil
 	}
-	// No message ends with much of a value by chance. One that does may be none:
-	// a host that is told what to say can be made to say a length that ends within
-	// a value.
-	if n := g.scrub.held(); n > maxUncommon {
-		g.out = append(g.out, bytes.Repeat([]byte("x"), n)...)
-		g.scrub.reset()
-		return nil
-	}
+	// No message ends with much of a value by chance. What does may be none: a
+	// host that is told what to say can be made to say a length that ends within a
+	// value. And none that ends with a guess may be told from others twice: from
+	// then on answers of the host are not taken for messages.
+	open := g.scrub.open
 	out, _ = g.scrub.push(nil, true)
+	if g.strict && open > g.scrub.m.uncommon() {
+		return errMessage
+	}
 	g.out = append(g.out, out...)
 	return nil
 }

@@ -3,6 +3,7 @@ package inject
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -81,16 +82,24 @@ type Lender struct {
 	mu    sync.Mutex // of those who adopt
 	now   atomic.Pointer[set]
 	heads sync.Pool // of *headBuffers
+	odd   sync.Map  // hosts (string) whose messages are no longer taken for such
 }
 
 // set is what a Lender holds at a time. It is not changed after it was made.
 type set struct {
 	secrets []Held
-	hosts   []secret.Host // of all rules of now and before: whoever was sent a value may keep it
-	asked   *matcher      // placeholders, in requests
-	names   *matcher      // and in names of fields
-	values  *matcher      // values of now and before, in answers
-	echoed  *matcher      // and in names of fields
+	hosts   map[secret.ID][]secret.Host // of all rules of now and before: whoever was sent a value may keep it
+	asked   *matcher                    // placeholders, in requests
+	names   *matcher                    // and in names of fields
+
+	mu    sync.Mutex
+	kepts map[string]*kept // by which secrets they are of
+}
+
+// kept is what is kept out of a host's answers: values of now and before.
+type kept struct {
+	values *matcher
+	echoed *matcher // in names of fields
 }
 
 // slack is how many leading bytes of a placeholder may go out in a body before
@@ -107,7 +116,7 @@ func (l *Lender) Adopt(held []Held) (changed []secret.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var before []Held
-	var hosts []secret.Host
+	var hosts map[secret.ID][]secret.Host
 	if s := l.now.Load(); s != nil {
 		before, hosts = s.secrets, s.hosts
 	}
@@ -196,14 +205,63 @@ func fitsPlace(p secret.Place, value []byte) bool {
 	return false
 }
 
-// newSet compiles what is looked for, from the hosts of rules before too.
-func newSet(held []Held, hosts []secret.Host) *set {
-	s := &set{secrets: held, hosts: withHosts(hosts, held)}
+// newSet compiles what is looked for, with the hosts of rules before.
+func newSet(held []Held, hosts map[secret.ID][]secret.Host) *set {
+	s := &set{secrets: held, hosts: maps.Clone(hosts), kepts: map[string]*kept{}}
+	if s.hosts == nil {
+		s.hosts = map[secret.ID][]secret.Host{}
+	}
 	asked, names := forms{slack: slack}, forms{}
-	values, echoed := forms{}, forms{}
 	for i, h := range held {
+		s.hosts[h.ID] = withHosts(s.hosts[h.ID], h.Rules)
 		asked.add(i, []byte(h.Placeholder), nil)
 		names.folded(i, []byte(h.Placeholder))
+	}
+	s.asked, s.names = newMatcher(asked.pats), newMatcher(names.pats)
+	return s
+}
+
+// withHosts adds those of rules, each once.
+func withHosts(hosts []secret.Host, rules []secret.Rule) []secret.Host {
+	out := slices.Clone(hosts)
+	for _, r := range rules {
+		for _, host := range r.Hosts {
+			if !slices.Contains(out, host) {
+				out = append(out, host)
+			}
+		}
+	}
+	return out
+}
+
+// kept is what answers of a host are kept free of: values of the secrets that it
+// is or was a host of, and of those without any rule. Of others it has none to
+// show, and whoever shares a host with the sandbox could have it show guesses,
+// and see which of them do not arrive.
+func (s *set) kept(host string) *kept {
+	which := make([]byte, len(s.secrets))
+	for i, h := range s.secrets {
+		if hosts := s.hosts[h.ID]; len(hosts) == 0 || anyNames(hosts, host) {
+			which[i] = 1
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kepts[string(which)]
+	if k == nil {
+		k = s.keep(which)
+		s.kepts[string(which)] = k
+	}
+	return k
+}
+
+// keep compiles what is kept out of answers.
+func (s *set) keep(which []byte) *kept {
+	values, echoed := forms{}, forms{}
+	for i, h := range s.secrets {
+		if which[i] == 0 {
+			continue
+		}
 		for _, v := range append([]seal.Secret{h.Value}, h.Former...) {
 			if text := bytes.Clone(reveal(v)); len(text) >= MinValue {
 				values.add(i, text, coverOf(text, h.Placeholder))
@@ -211,29 +269,9 @@ func newSet(held []Held, hosts []secret.Host) *set {
 			}
 		}
 	}
-	s.asked, s.names = newMatcher(asked.pats), newMatcher(names.pats)
-	s.values, s.echoed = newMatcher(values.pats), newMatcher(echoed.pats)
-	return s
-}
-
-// withHosts adds those of secrets, each once.
-func withHosts(hosts []secret.Host, held []Held) []secret.Host {
-	out := slices.Clone(hosts)
-	known := map[secret.Host]bool{}
-	for _, h := range hosts {
-		known[h] = true
-	}
-	for _, h := range held {
-		for _, r := range h.Rules {
-			for _, host := range r.Hosts {
-				if !known[host] {
-					known[host] = true
-					out = append(out, host)
-				}
-			}
-		}
-	}
-	return out
+	k := &kept{values: newMatcher(values.pats), echoed: newMatcher(echoed.pats)}
+	k.values.guarded = true
+	return k
 }
 
 // empty reports whether there is nothing to be done at all.
@@ -253,4 +291,11 @@ func anyNames(hosts []secret.Host, host string) bool {
 }
 
 // of reports whether a host is, or was, one of any secret's.
-func (s *set) of(host string) bool { return anyNames(s.hosts, host) }
+func (s *set) of(host string) bool {
+	for _, hosts := range s.hosts {
+		if anyNames(hosts, host) {
+			return true
+		}
+	}
+	return false
+}

@@ -334,12 +334,21 @@ func TestAdopt(t *testing.T) {
 		t.Error(reason)
 	}
 	for _, loan := range []*inject.Loan{early, loanFor(t, l, "GET", "inj.test")} {
-		res := answer(200, value+" "+rotated+" "+sid)
+		res := answer(200, value+" "+rotated)
 		if err := loan.Answer(res); err != nil {
 			t.Fatal(err)
 		}
-		if got := text(t, res); got != ph+" "+ph+" "+phSid {
+		if got := text(t, res); got != ph+" "+ph {
 			t.Error(got)
+		}
+	}
+	for at, want := range map[string]string{"cookie.test": phSid, "query.test": phKey, "query2.test": phKey} {
+		res := answer(200, map[string]string{phSid: sid, phKey: key}[want])
+		if err := loanFor(t, l, "GET", at).Answer(res); err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, res); got != want {
+			t.Error(at, got)
 		}
 	}
 }

@@ -61,6 +61,7 @@ type matcher struct {
 	first    [256]bool         // bytes that a pattern begins with
 	edges    [256]bool         // characters that may hold a few bits of a word, whose pattern then follows
 	alphabet [256]bool         // bytes of all patterns
+	guarded  bool              // what it looks for is not to be found out by watching it; see run
 	dull     [256]bool         // what behind a backslash makes an escape for a byte that is in none
 }
 
@@ -194,6 +195,66 @@ func (m *matcher) open(b []byte, from int) tail {
 		}
 	}
 	return t
+}
+
+// inEscapes are bytes that escapes are written with, besides those of words.
+var inEscapes = func() (in [256]bool) {
+	for _, c := range []byte("%\\&#;=+/-_\x00") {
+		in[c] = true
+	}
+	return in
+}()
+
+// run is where the bytes at the end of b begin that look as the beginning of a
+// pattern may: letters, digits, what escapes are written with, and all that
+// patterns are made of, no more of them than the longest pattern has.
+//
+// That is more than has to be held back, and it is on purpose. Whoever makes a
+// host show text of its own would see guesses at a value arrive unless they are
+// right, byte by byte, if only a true beginning waited. So what waits depends on
+// the kinds of a value's characters and on its length, and on nothing else.
+func (m *matcher) run(b []byte) int {
+	most, escaped := m.longest-1, false
+	at := len(b)
+	for at > 0 && len(b)-at < most {
+		c := b[at-1]
+		switch {
+		case c == '%' || c == '\\' || c == '&':
+			if !escaped {
+				escaped, most = true, m.longest*maxToken
+			}
+		case c == '}' && braced(b[:at]):
+		case !isAlphanumeric(c) && !inEscapes[c] && !m.alphabet[c]:
+			return at
+		}
+		at--
+	}
+	return at
+}
+
+// braced reports whether a text ends with an escape such as \u{41}, whose
+// braces are in no other.
+func braced(b []byte) bool {
+	for i := len(b) - 2; i >= 2 && len(b)-i <= maxToken; i-- {
+		if b[i] == '{' {
+			return b[i-1] == 'u' && b[i-2] == '\\'
+		}
+		if !isHex(b[i]) {
+			return false
+		}
+	}
+	return false
+}
+
+// uncommon is how many bytes of a value no message ends with by chance: fewer of
+// a short one, of which each is worth more.
+func (m *matcher) uncommon() int {
+	const least, most, part = 3, 8, 4
+	n := most
+	for i := range m.pats {
+		n = min(n, max(least, len(m.pats[i].text)/part))
+	}
+	return n
 }
 
 // add takes in a pattern that begins at v.

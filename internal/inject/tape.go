@@ -6,31 +6,45 @@ import (
 )
 
 // tape is a stream on its way past a matcher. It holds back what may be the
-// beginning of a pattern, and nothing else; so what comes out does not depend on
-// how the stream is split. Its memory is bounded by the longest pattern and what
-// is written at once.
+// beginning of a pattern, and, of a matcher that is guarded, what looks as one
+// may; so what comes out does not depend on how the stream is split. Its memory
+// is bounded by the longest pattern and what is written at once.
 type tape struct {
-	m    *matcher
+	m     *matcher
+	renew func() *matcher // returns the one of now; nil where it stays
+
 	buf  []byte // as it came: what is wanted for finding, and what is held back
 	from int    // of buf: before are only the beginnings of escapes
 	sent int    // of buf: passed on already
 	out  []byte
+	open int // bytes at the end that may be the beginning of a pattern
 }
 
-// push adds to the stream and returns what may be passed on, which is b itself
-// where nothing is changed or held back, and otherwise valid until the next
+// push adds to the stream and returns what may be passed on, which is of b
+// itself where nothing is changed or waited, and otherwise valid until the next
 // call. Nothing follows what is final. The edits are of what was found.
 func (t *tape) push(b []byte, final bool) ([]byte, []edit) {
+	if t.renew != nil {
+		t.m = t.renew()
+	}
 	if len(t.buf) == 0 {
 		f := t.m.find(b, 0, final)
+		t.open = len(b) - f.likely
 		if len(f.edits) == 0 && f.keep == len(b) {
 			return b, nil
+		}
+		if len(f.edits) == 0 && !final { // most often: only the end waits
+			off := max(0, min(f.keep, f.hold)-maxToken)
+			t.buf = append(t.buf, b[off:]...)
+			t.from, t.sent = f.keep-off, f.hold-off
+			return b[:f.hold], nil
 		}
 		t.buf = append(t.buf, b...)
 		return t.advance(f, final), f.edits
 	}
 	t.buf = append(t.buf, b...)
 	f := t.m.find(t.buf, t.from, final)
+	t.open = len(t.buf) - f.likely
 	return t.advance(f, final), f.edits
 }
 
@@ -48,9 +62,6 @@ func (t *tape) advance(f found, final bool) []byte {
 	t.from, t.sent = f.keep-off, hold-off
 	return t.out
 }
-
-// held is how many bytes wait.
-func (t *tape) held() int { return len(t.buf) - t.sent }
 
 // reset forgets the stream.
 func (t *tape) reset() { t.buf, t.from, t.sent = t.buf[:0], 0, 0 }

@@ -18,10 +18,10 @@ type webSocket struct {
 	ready   []byte
 }
 
-func newWebSocket(c io.ReadWriteCloser, l *Loan, s *set) *webSocket {
+func newWebSocket(c io.ReadWriteCloser, l *Loan) *webSocket {
 	return &webSocket{
 		ReadWriteCloser: c,
-		in:              frames{message: &scrub{tape{m: s.values}}, control: &scrub{tape{m: s.values}}},
+		in:              frames{message: &scrub{l.tape()}, control: &scrub{l.tape()}},
 		out:             frames{masked: true, message: &watch{tape: tape{m: l.set.asked}, loan: l}, control: &watch{tape: tape{m: l.set.asked}, loan: l}},
 		chunk:           make([]byte, readSize),
 	}
