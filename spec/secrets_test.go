@@ -75,6 +75,10 @@ func (w *secretWorld) secret(t *testing.T, input string, args ...string) yard.Re
 
 // answer echoes what was asked in several ways, by the path.
 func (w *secretWorld) answer(rw http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/mirror" {
+		mirror(rw, r)
+		return
+	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	w.mu.Lock()
 	w.last, w.body = r.Header.Clone(), string(body)
@@ -98,6 +102,21 @@ func (w *secretWorld) answer(rw http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		_, _ = fmt.Fprintf(rw, "%s %s by %s\n", r.Method, r.URL.Path, r.Proto)
+	}
+}
+
+// mirror says what it is sent, as it comes.
+func mirror(rw http.ResponseWriter, r *http.Request) {
+	c := http.NewResponseController(rw)
+	if err := c.EnableFullDuplex(); err != nil && r.ProtoMajor == 1 {
+		http.Error(rw, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	for b := make([]byte, 4096); ; {
+		n, err := r.Body.Read(b)
+		if _, bad := rw.Write(b[:n]); bad != nil || err != nil || c.Flush() != nil {
+			return
+		}
 	}
 }
 
@@ -446,6 +465,68 @@ func TestSEC07_EchoesAreTakenBack(t *testing.T) {
 					t.Errorf("%s: want %q in\n%s", version, form, rest)
 				}
 			}
+		}
+	})
+}
+
+// guessing has a host show guesses and says of each whether it arrived before
+// anything followed it.
+const guessing = `import select, socket, ssl, sys
+host, guesses = sys.argv[1], sys.argv[2:]
+s = socket.create_connection((host, 443 if host == "allow.test" else 80))
+if host == "allow.test":
+    s = ssl.create_default_context().wrap_socket(s, server_hostname=host)
+s.setblocking(False)
+def put(text):
+    b = text.encode()
+    s.setblocking(True)
+    s.sendall(b"%x\r\n%s\r\n" % (len(b), b))
+    s.setblocking(False)
+def until(text, seconds):
+    got = b""
+    while text.encode() not in got:
+        try:
+            more = s.recv(4096)
+            if not more:
+                sys.exit("closed after %r" % got)
+            got += more
+        except (ssl.SSLWantReadError, BlockingIOError):
+            if not select.select([s], [], [], seconds)[0]:
+                return False
+    return True
+s.setblocking(True)
+s.sendall(b"POST /mirror HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n\r\n" % host.encode())
+s.setblocking(False)
+put("begin\n")
+print("begun" if until("begin\n", 20) else "mute")
+for g in guesses:
+    put("you said " + g)
+    print("arrived" if until(g, 3 if host == "allow.test" else 20) else "waits")
+    put("#\n")
+    print("all" if until("#\n", 20) else "lost")
+`
+
+// TestSEC07_GuessesAreNotTold: whoever has a host show guesses at a value, its
+// own host or one of somebody inside, does not see which of them are right by
+// what arrives.
+func TestSEC07_GuessesAreNotTold(t *testing.T) {
+	t.Attr("claim", "SEC-07")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		w := newSecretWorld(t, y)
+		y.Write(t, "guess.py", guessing)
+		wrong := func(n int) string { // the first n bytes, of which the last is another
+			return w.value[:n-1] + string("0123456789abcdef"[(strings.IndexByte("0123456789abcdef", w.value[n-1])+1)%16])
+		}
+		script := func(host string) string {
+			return strings.Join([]string{"python3 guess.py", host, w.value[:12], wrong(12), w.value[:30], wrong(30)}, " ")
+		}
+		said, r := w.each(t, []string{script("allow.test"), script("two.test")}, "--secret", "demo", "--allow", "two.test:80")
+		if want := "begun\n" + strings.Repeat("waits\nall\n", 4); said[0] != want {
+			t.Errorf("the value's host:\n%s\n%s", said[0], r.Stderr)
+		}
+		if want := "begun\n" + strings.Repeat("arrived\nall\n", 4); said[1] != want {
+			t.Errorf("a host of somebody inside:\n%s\n%s", said[1], r.Stderr)
 		}
 	})
 }
