@@ -54,7 +54,7 @@ func (l *Loan) Answer(res *http.Response) error {
 		if res.StatusCode == http.StatusPartialContent {
 			return errPart
 		}
-		plain, err := decode(codings, res.Body)
+		plain, err := l.decode(codings, res.Body)
 		if err != nil {
 			return err
 		}

@@ -83,6 +83,7 @@ type Lender struct {
 	now   atomic.Pointer[set]
 	heads sync.Pool // of *headBuffers
 	odd   sync.Map  // hosts (string) whose messages are no longer taken for such
+	room  room
 }
 
 // set is what a Lender holds at a time. It is not changed after it was made.

@@ -76,7 +76,7 @@ const (
 	reserved   = 0x70
 	maskBit    = 0x80
 	maxControl = 125
-	maxQueue   = 1 << 20 // bytes that may wait for a message to go on: control frames, if there are many
+	maxQueue   = 64 << 10 // bytes that may wait for a message to go on: control frames, if there are many
 )
 
 // frames is one direction of a WebSocket. What passes has the same frames as

@@ -205,6 +205,42 @@ func TestWebSocket_BoundsWhatWaits(t *testing.T) {
 	}
 }
 
+// What waits is bounded in both directions, empty frames too; as much as that
+// goes out when the message goes on.
+func TestWebSocket_BoundsWhatWaitsInBytes(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	for name, c := range map[string]struct {
+		junk  string
+		count int
+		bad   bool
+	}{
+		"pings":              {frame(ping, "", maskKey), 10_000, false},
+		"too many pings":     {frame(ping, "", maskKey), 11_000, true},
+		"empty parts":        {frame(more, "", maskKey), 10_000, false},
+		"too many of them":   {frame(more, "", maskKey), 11_000, true},
+		"long pings":         {frame(ping, strings.Repeat("x", 125), maskKey), 450, false},
+		"too many long ones": {frame(ping, strings.Repeat("x", 125), maskKey), 520, true},
+	} {
+		host, rw, _ := upgraded(t, l, strings.NewReader(""))
+		first, end := frame(1, ph[:20], maskKey), frame(last, "and more", maskKey)
+		if _, err := io.WriteString(rw, first); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{strings.Repeat(c.junk, c.count), end} {
+			if _, err := io.WriteString(rw, s); (err != nil) != c.bad {
+				t.Errorf("%s: %v", name, err)
+			}
+			if c.bad {
+				break
+			}
+		}
+		if want := first + strings.Repeat(c.junk, c.count) + end; !c.bad && host.String() != want {
+			t.Errorf("%s: %d bytes went out of %d", name, host.Len(), len(want))
+		}
+	}
+}
+
 type repeated struct {
 	s string
 	n int
