@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -60,7 +61,13 @@ func (f *flow) serveSilent(ctx context.Context) (again bool) {
 	}
 	var s screen = &requestScreen{} // the client may still be the first to speak
 	if len(greeting) > 0 {
-		s = unscreened{}
+		g := newGreetedScreen()
+		if bad := refused(errors.Join(g.judgeServer(greeting), g.judge(f.head))); bad != nil {
+			reset(up)
+			f.refuse(bad.reason, bad.detail)
+			return false
+		}
+		s = g
 		n, err := f.down.Write(greeting)
 		f.in.Add(int64(n))
 		if err != nil {

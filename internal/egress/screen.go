@@ -75,30 +75,29 @@ func (l *leg) passEarly() error {
 	return l.pass(b)
 }
 
-// unscreened is for connections that need no watching.
-type unscreened struct{}
-
-func (unscreened) fromClient(l *leg) error { return l.passEarly() }
-func (unscreened) fromServer(*leg) error   { return nil }
-
 // requestScreen keeps requests of HTTP out of connections that are passed on
 // as some other protocol, in which nobody looks at their Host. A server may be
 // lenient: skip what stands before a request, on its line or on lines of its
 // own. So every line counts, in as many bytes as a server may read for the
 // head of a request. The same goes for what would have told the server, before
 // the protocol proper, another address or name (the PROXY protocol).
-//
-// A server that speaks first speaks no HTTP, and what is said to it is not
-// screened: a mail may hold a request.
 type requestScreen struct {
 	seen []byte // from the client
 	line int    // where in seen the line begins that has not ended yet
+	said bool   // the client has said what is no beginning of a request
+
+	greeted bool        // the server was the first to speak
+	settled atomic.Bool // it has answered too, and speaks a protocol of its own
 }
 
 func (s *requestScreen) fromServer(*leg) error { return nil }
 
 // fromClient passes on what judge lets through. What is early was judged.
-func (s *requestScreen) fromClient(l *leg) error {
+func (s *requestScreen) fromClient(l *leg) error { return s.watchClient(l, func() {}) }
+
+// watchClient is fromClient with something to do when bytes were judged.
+func (s *requestScreen) watchClient(l *leg, judged func()) error {
+	judged()
 	if err := l.passEarly(); err != nil {
 		return err
 	}
@@ -107,13 +106,19 @@ func (s *requestScreen) fromClient(l *leg) error {
 		if err != nil {
 			return err
 		}
+		if s.settled.Load() {
+			s.seen = nil
+			return l.pass(b)
+		}
 		if err := s.judge(b); err != nil {
 			return err
 		}
+		judged()
 		if err := l.pass(b); err != nil {
 			return err
 		}
 	}
+	s.seen = nil
 	return nil
 }
 
@@ -123,19 +128,31 @@ func (s *requestScreen) judge(b []byte) error {
 	if isPreamble(s.seen) {
 		return &refusedError{policy.ReasonBadRequest, "the connection begins with a PROXY protocol header, which may tell the host another address or name"}
 	}
-	if len(s.seen) > 0 && s.seen[0] == tlsHandshake {
+	if isHello(s.seen, s.greeted) {
 		return &refusedError{policy.ReasonBadTLS, "the TLS ClientHello came too late to be read"}
 	}
 	for {
 		end := bytes.IndexAny(s.seen[s.line:], "\r\n")
 		if end < 0 {
+			s.said = s.said || !isText(s.seen[max(s.line, len(s.seen)-len(b)):])
 			return nil
 		}
 		if isRequestLine(s.seen[s.line : s.line+end]) {
 			return &refusedError{policy.ReasonBadRequest, "a line of the connection can be read as an HTTP request, and what stands before it is none"}
 		}
+		s.said = s.said || end > 0
 		s.line += end + 1
 	}
+}
+
+// isHello reports whether a connection begins as TLS does. After a greeting more
+// is looked at: a packet of MySQL may begin with the same byte.
+func isHello(b []byte, greeted bool) bool {
+	const major, kindAt, clientHello = 3, 5, 1 // RFC 8446 §5.1 and §4
+	if !greeted {
+		return len(b) > 0 && b[0] == tlsHandshake
+	}
+	return len(b) > kindAt && b[0] == tlsHandshake && b[1] == major && b[kindAt] == clientHello
 }
 
 // isPreamble reports whether a connection begins with a PROXY protocol header

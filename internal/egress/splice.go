@@ -101,7 +101,7 @@ func (f *flow) relay(up *net.TCPConn, s screen) {
 	inErr = r.carry(in, s.fromServer)
 	both.Wait()
 	f.kept = outErr == nil && inErr == nil
-	if bad := refused(outErr); bad != nil {
+	if bad := refused(errors.Join(outErr, inErr)); bad != nil {
 		f.refuse(bad.reason, bad.detail)
 	}
 	_ = up.Close()
