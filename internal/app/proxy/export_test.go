@@ -9,6 +9,9 @@ import (
 	"github.com/bailey-dev/bailey"
 )
 
+// HardEnd is the bound of the role's memory.
+const HardEnd = hardEnd
+
 // WebSocketAccept is RFC 6455's answer to a key, for the test's own server.
 func WebSocketAccept(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))

@@ -105,6 +105,7 @@ type lab struct {
 	hosts  string                      // lines of the host's /etc/hosts
 	odd    map[string]mdns.HandlerFunc // names that the world's DNS answers in another way
 
+	secrets []gate.Secret
 	closed  bool      // the proxy gets no root, whatever the rules want
 	root    *pki.Root // with which TLS is opened, or nil
 	trusted *x509.CertPool
@@ -467,7 +468,7 @@ func (l *lab) rebind(name string, addrs ...string) {
 // with its own /etc/resolv.conf and /etc/hosts, and hands it an airlock.
 func (l *lab) startProxy(p policy.Policy) {
 	l.t.Helper()
-	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p, Root: l.makeRoot(p)})
+	settings, err := json.Marshal(gate.Settings{Sandbox: "sbx_0123456789abcdef", Policy: p, Root: l.makeRoot(p), Secrets: l.secrets})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func serve(ctx context.Context, now func() time.Time, fds files) error {
 }
 
 func confineAndServe(ctx context.Context, j *journal, fds files) error {
-	if err := harden.Process(); err != nil {
+	if err := errors.Join(boundMemory(), harden.Process()); err != nil {
 		return err
 	}
 	settings, err := readSettings(fds.settings)

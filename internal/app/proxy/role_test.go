@@ -46,8 +46,13 @@ func TestRole_Posture(t *testing.T) {
 		}
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
-	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max core file size 0 0") {
-		t.Errorf("core size: %v\n%s", err, limits)
+	for _, want := range []string{"Max core file size 0 0", fmt.Sprintf("Max data size %d %[1]d", proxy.HardEnd)} {
+		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), want) {
+			t.Errorf("no %q: %v\n%s", want, err, limits)
+		}
+	}
+	if score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid)); err != nil || string(score) != "500\n" {
+		t.Errorf("its score when memory ends is %q, %v", score, err)
 	}
 	var st syscall.Stat_t // of an undumpable process /proc belongs to root
 	if err := syscall.Stat(fmt.Sprintf("/proc/%d/mem", pid), &st); err != nil || st.Uid != 0 {

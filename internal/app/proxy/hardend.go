@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package proxy
+
+const hardEnd = 1 << 30 // bytes
