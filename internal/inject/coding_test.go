@@ -41,7 +41,8 @@ func zstdOf(t testing.TB, window int, single bool, s string) string {
 // coded is the body of an answer that is compressed.
 func coded(t testing.TB, ctx context.Context, l *inject.Lender, coding, body string) io.ReadCloser { //nolint:revive // as testing has it
 	t.Helper()
-	loan, err := l.Lend(ask(http.MethodGet, "/").WithContext(ctx), to("inj.test"))
+	r := ask(http.MethodGet, "/") //nolint:contextcheck // it gets one
+	loan, err := l.Lend(r.WithContext(ctx), to("inj.test"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func serve(ctx context.Context, now func() time.Time, fds files) error {
 }
 
 func confineAndServe(ctx context.Context, j *journal, fds files) error {
-	if err := errors.Join(harden.FirstToGo(), harden.Process()); err != nil {
+	harden.FirstToGo()
+	if err := harden.Process(); err != nil {
 		return err
 	}
 	settings, err := readSettings(fds.settings)

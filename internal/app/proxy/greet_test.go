@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -28,17 +27,19 @@ func TestGreeting_NoHTTP2InClearText(t *testing.T) {
 	l := newLab(t, p)
 	reached := make(chan string, 10)
 	l.serve(l.world, allowed+":50051", func(c net.Conn) {
+		//nolint:staticcheck // that of net/http reads before it speaks
 		(&http2.Server{}).ServeConn(c, &http2.ServeConnOpts{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			reached <- r.Host
 		})})
 	})
 	l.lookup("udp", "192.0.0.1:53", "allow.test", mdns.TypeA)
 	for _, wait := range []time.Duration{0, 700 * time.Millisecond} {
-		tr := &http2.Transport{AllowHTTP: true, DialTLSContext: func(context.Context, string, string, *tls.Config) (net.Conn, error) {
+		tr := &http.Transport{Protocols: new(http.Protocols), DialContext: func(context.Context, string, string) (net.Conn, error) {
 			c, err := l.tryDial("tcp4", allowed+":50051")
 			time.Sleep(wait)
 			return c, err
 		}}
+		tr.Protocols.SetUnencryptedHTTP2(true)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://evil.test/admin", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"runtime/debug"
 
 	"github.com/bailey-dev/bailey/internal/linux/harden"
@@ -16,5 +15,6 @@ const softEnd = 512 << 20 // bytes
 // boundMemory is called before the role has anything to do.
 func boundMemory() error {
 	debug.SetMemoryLimit(softEnd)
-	return errors.Join(harden.FirstToGo(), harden.BoundData(hardEnd))
+	harden.FirstToGo()
+	return harden.BoundData(hardEnd)
 }

@@ -1,42 +1,10 @@
 package harden
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
-
-// oomScore is where bailey's roles that hold what strangers send stand, of 1000,
-// when the machine has no memory left: before what the user runs beside them.
-const oomScore = 500
-
-// FirstToGo has the kernel end this process before others when the machine has
-// no memory left (proc_pid_oom_score_adj(5)), unless it would already. A process
-// may do that to itself, as long as it is dumpable; where /proc is not to be
-// written the kernel chooses as it does.
-func FirstToGo() error {
-	const file = "/proc/self/oom_score_adj"
-	b, err := os.ReadFile(file)
-	if err == nil {
-		now, bad := strconv.Atoi(strings.TrimSpace(string(b)))
-		if bad == nil && now >= oomScore {
-			return nil
-		}
-		err = os.WriteFile(file, []byte(strconv.Itoa(oomScore)), 0)
-	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("raise the score at which this process is ended: %w", err)
-	}
-	return nil
-}
 
 // BoundData ends the process when it wants more memory of its own than that, in
 // bytes: the kernel then refuses it (RLIMIT_DATA), and Go's runtime gives up.
@@ -52,4 +20,26 @@ func BoundData(most uint64) error {
 		return fmt.Errorf("bound the memory of this process: %w", err)
 	}
 	return nil
+}
+
+// oomScore is where bailey's roles that hold what strangers send stand, of 1000,
+// when the machine has no memory left: before what the user runs beside them.
+const oomScore = 500
+
+// FirstToGo has the kernel end this process before others when the machine has
+// no memory left (proc_pid_oom_score_adj(5)), unless it would already. A process
+// may do that to itself, as long as it is dumpable. It is a favour to the
+// machine: where /proc does not take it, the kernel chooses as it does.
+func FirstToGo() {
+	fd, err := unix.Open("/proc/self/oom_score_adj", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was written, or not
+	var b [16]byte
+	n, err := unix.Read(fd, b[:])
+	var now int
+	if _, bad := fmt.Sscan(string(b[:max(n, 0)]), &now); err == nil && bad == nil && now < oomScore {
+		_, _ = unix.Pwrite(fd, fmt.Append(nil, oomScore), 0)
+	}
 }
