@@ -19,7 +19,7 @@ import (
 
 // HTTP/2 in clear text names its host where nobody looks. A server of it speaks
 // first, and a client that waits for that is refused as one that does not
-// (EGR-04, EGR-13).
+// (A148, EGR-04, EGR-13).
 func TestGreeting_NoHTTP2InClearText(t *testing.T) {
 	t.Parallel()
 	p := allow(t, "allow.test:50051")
