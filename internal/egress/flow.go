@@ -117,13 +117,17 @@ func (f *flow) decide() bool {
 }
 
 // asked is what a rule can see of an HTTP request. The zero value is none.
-type asked struct{ method, path, query string }
+type asked struct {
+	method, path, query string
+
+	targets []string // see policy.Targets
+}
 
 // request is the flow as a question to the policy.
 func (f *flow) request() policy.Request {
 	return policy.Request{
 		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
-		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query,
+		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query, Targets: f.asked.targets,
 	}
 }
 

@@ -394,7 +394,7 @@ func (e *exchange) tellApart(r *http.Request) bool {
 // byte by byte, which is how they go out (setTarget).
 func askedOf(r *http.Request) asked {
 	path, query, _ := strings.Cut(originForm(r.RequestURI), "?")
-	return asked{r.Method, path, query}
+	return asked{r.Method, path, query, policy.Targets(r.Header, r.Host)}
 }
 
 // hostOf returns the request's host in normal form: a name, or an address as
@@ -435,7 +435,7 @@ func (e *exchange) rewrite(pr *httputil.ProxyRequest) {
 	setTarget(pr.Out.URL, pr.In)
 	pr.Out.Trailer = nil
 	maps.DeleteFunc(pr.Out.Header, func(name string, _ []string) bool {
-		return namesHost(name) || e.byRequest.Load() && policy.IsOverride(name) // some servers let these change what was judged
+		return namesHost(name) || isDouble(name) || e.byRequest.Load() && policy.IsOverride(name) // some servers let these change what was judged
 	})
 	for _, name := range []string{"Trailer", "Http2-Settings", "Host"} {
 		pr.Out.Header.Del(name)
@@ -486,8 +486,20 @@ func setTarget(out *url.URL, in *http.Request) {
 // host that was asked for.
 func namesHost(name string) bool {
 	switch policy.AsVariable(name) {
-	case "forwarded", "x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override":
+	case "forwarded", "x-forwarded-host", "x-forwarded-server", "x-host", "x-original-host", "x-http-host-override", "x-envoy-original-dst-host":
 		return true
+	}
+	return false
+}
+
+// isDouble reports whether a field is one about framing or the connection, or
+// the host, in another spelling, which servers may take for it that hand fields
+// on as variables: Content_Length.
+func isDouble(name string) bool {
+	v := policy.AsVariable(name)
+	switch v {
+	case "content-length", "transfer-encoding", "host", "connection", "te", "trailer", "upgrade", "expect", "keep-alive", "proxy-connection":
+		return !strings.EqualFold(name, v)
 	}
 	return false
 }

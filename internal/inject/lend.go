@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/secret"
 )
 
@@ -56,12 +57,11 @@ func (l *Loan) place(word int, h *head) (*put, *Refusal) {
 		return nil, no
 	}
 	rules := l.set.secrets[word].Rules
-	path, query, _ := strings.Cut(h.target, "?")
 	covered := false
 	for i := range rules {
 		r := &rules[i]
-		class, ok := r.Class(path)
-		if !r.Of(l.to.Host, l.to.Port) || !ok || !r.Covers(h.r.Method, path) || len(r.Methods) > 0 && overrides(query) {
+		class, ok := h.coveredBy(r)
+		if !ok || !r.Of(l.to.Host, l.to.Port) {
 			continue
 		}
 		covered = true
@@ -74,6 +74,24 @@ func (l *Loan) place(word int, h *head) (*put, *Refusal) {
 		return nil, l.refuse(word, ReasonNotCovered)
 	}
 	return nil, l.refuse(word, ReasonMisplaced)
+}
+
+// coveredBy reports whether a rule speaks of the request: of its method, also
+// where the query asks for another one (B012), and of all paths that it names.
+// It returns the class of its own.
+func (h *head) coveredBy(r *secret.Rule) (class string, ok bool) {
+	path, query, _ := strings.Cut(h.target, "?")
+	class, ok = r.Class(path)
+	if !ok || !r.Covers(h.r.Method, path) || len(r.Methods) > 0 && policy.OverridesMethod(query) {
+		return "", false
+	}
+	if len(r.Paths) == 0 {
+		return class, true
+	}
+	return class, !slices.ContainsFunc(policy.Targets(h.r.Header, h.r.Host), func(p string) bool {
+		_, ok := r.Class(p)
+		return !ok
+	})
 }
 
 // elsewhere refuses a placeholder that may stand nowhere on a request to the

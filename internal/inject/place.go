@@ -222,17 +222,6 @@ func findPair(query, key, placeholder string) int {
 	return found
 }
 
-// overrides reports whether a query asks for another method (B012).
-func overrides(query string) bool {
-	for pair := range strings.SplitSeq(query, "&") {
-		k, _, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(k); err == nil && strings.EqualFold(plain, "_method") {
-			return true
-		}
-	}
-	return false
-}
-
 // withPair returns pairs with another value in one of them.
 func withPair(pairs, sep string, i int, value string) string {
 	all := strings.Split(pairs, sep)

@@ -64,7 +64,8 @@ type Request struct {
 	Port     uint16     // of the connection; 0 for DNS
 	Method   string     // of an HTTP request; empty: none can be seen
 	Path     string     // of an HTTP request, as on the wire, without query
-	Query    string     // of an HTTP request, as on the wire, without the question mark; rules about git alone look at it
+	Query    string     // of an HTTP request, as on the wire, without the question mark
+	Targets  []string   // of an HTTP request: other paths that its fields name (see Targets)
 }
 
 // Decide answers a Request of a policy that is asked once.
@@ -370,7 +371,7 @@ func (t *target) unlisted(why []outsider) bailey.Decision {
 		case ReasonPath:
 			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.shown()))
 		case ReasonMethod:
-			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.Method))
+			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, not %s", t.text, o.rule.Brief(), t.asked()))
 		case ReasonSealed:
 			return denied(o.reason, "", fmt.Sprintf("of %s only %s is allowed, and the requests of this connection cannot be seen", t.text, o.rule.Brief()))
 		}

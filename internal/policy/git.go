@@ -48,6 +48,9 @@ func CheckRepository(repo string) error {
 // of the rule's repositories, or pushes to it where the rule says so. Nothing
 // else of the query passes: a server may read more from it.
 func (t *target) ofGit(n *Narrow) bool {
+	if len(t.Targets) > 0 {
+		return false
+	}
 	services := []string{gitFetch}
 	if n.Push {
 		services = append(services, gitPush)
@@ -76,5 +79,16 @@ func (t *target) shown() string {
 	if t.Query == "service="+gitPush {
 		return t.Path + "?" + t.Query
 	}
+	if len(t.Targets) > 0 {
+		return t.Path + " with " + strings.Join(t.Targets, " and ")
+	}
 	return t.Path
+}
+
+// asked is the target's method for a sentence.
+func (t *target) asked() string {
+	if t.shifty {
+		return t.Method + " with another method in its query"
+	}
+	return t.Method
 }

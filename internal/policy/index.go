@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -119,7 +120,8 @@ type target struct {
 	Request        // Path is normalised, if it could be
 	text    string // for sentences; a name, or an address as in a rule
 	anyPort bool   // the question is about the name, whatever the port
-	badPath error  // why Path has no normal form
+	badPath error  // why Path, or one of Targets, has no normal form
+	shifty  bool   // the query asks for another method
 	rules   func(table) iter.Seq[*entry]
 }
 
@@ -141,7 +143,7 @@ func (t *target) outside(r Rule) string {
 		return ""
 	case !t.readable():
 		return ReasonSealed
-	case len(r.Narrow.Methods) > 0 && !slices.Contains(r.Narrow.Methods, t.Method):
+	case len(r.Narrow.Methods) > 0 && (t.shifty || !slices.Contains(r.Narrow.Methods, t.Method)):
 		return ReasonMethod
 	case len(r.Narrow.Paths)+len(r.Narrow.Repositories) == 0:
 		return ""
@@ -149,10 +151,15 @@ func (t *target) outside(r Rule) string {
 		return ReasonBadPath
 	case len(r.Narrow.Repositories) > 0 && t.ofGit(r.Narrow):
 		return ""
-	case !slices.ContainsFunc(r.Narrow.Paths, func(p string) bool { return matchPath(p, t.Path) }):
+	case !r.namesPath(t.Path) || slices.ContainsFunc(t.Targets, func(p string) bool { return !r.namesPath(p) }):
 		return ReasonPath
 	}
 	return ""
+}
+
+// namesPath reports whether one of the rule's paths names a normalised one.
+func (r Rule) namesPath(path string) bool {
+	return slices.ContainsFunc(r.Narrow.Paths, func(p string) bool { return matchPath(p, path) })
 }
 
 // refusedBy says why a deny rule that names the target refuses this request.
@@ -165,13 +172,13 @@ func (t *target) refusedBy(r Rule) string {
 		return ReasonDeniedByRule
 	case !t.readable():
 		return ReasonSealed
-	case len(r.Narrow.Methods) > 0 && !slices.Contains(r.Narrow.Methods, strings.ToUpper(t.Method)): // some servers fold it
+	case len(r.Narrow.Methods) > 0 && !t.shifty && !slices.Contains(r.Narrow.Methods, strings.ToUpper(t.Method)): // some servers fold it
 		return ""
 	case len(r.Narrow.Paths) == 0:
 		return ReasonDeniedByRule
 	case t.badPath != nil:
 		return ReasonBadPath
-	case slices.ContainsFunc(r.Narrow.Paths, func(p string) bool { return matchPath(p, t.Path) }):
+	case r.namesPath(t.Path) || slices.ContainsFunc(t.Targets, r.namesPath):
 		return ReasonDeniedByRule
 	}
 	return ""
@@ -231,12 +238,29 @@ func (t *target) readPath() {
 	if t.Method == "" || t.anyPort {
 		return
 	}
+	t.shifty = OverridesMethod(t.Query)
 	path, err := NormalizePath(t.Path)
 	if err != nil {
 		t.badPath = err
 		return
 	}
 	t.Path = path
+	t.readTargets()
+}
+
+// readTargets is readPath for what else the request names.
+func (t *target) readTargets() {
+	for i, p := range t.Targets {
+		path, err := NormalizePath(p)
+		if err != nil {
+			t.badPath = fmt.Errorf("a field of the request names another target (Destination, or what is copied), which is no path of this host: %w", err)
+			return
+		}
+		if i == 0 {
+			t.Targets = slices.Clone(t.Targets) // which are the asker's
+		}
+		t.Targets[i] = path
+	}
 }
 
 func refused(reason, detail string) (*target, *bailey.Decision) {

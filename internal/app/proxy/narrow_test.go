@@ -116,6 +116,40 @@ func TestHTTP_OverridesAreTakenOff(t *testing.T) {
 	}
 }
 
+// A query and fields that name another request are held to the rules, on
+// the first request of a connection and on further ones; fields that say the
+// framing again never pass.
+func TestHTTP_OtherTargetsAreJudged(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, policy.Policy{Mode: bailey.NetAllow, Allow: []policy.Rule{
+		narrowed(t, "allow.test", policy.Narrow{Methods: []string{"POST", "MOVE"}, Paths: []string{"/headers", "/me/*"}}), {Host: "other.test"},
+	}})
+	for _, c := range []struct {
+		line, field string
+		ok          bool
+	}{
+		{"POST /headers?a=1", "X: y", true},
+		{"POST /headers?.method=DELETE", "X: y", false},
+		{"MOVE /headers", "Destination: http://allow.test/me/b", true},
+		{"MOVE /headers", "Destination: http://allow.test/you/b", false},
+		{"POST /headers", "X-Amz-Copy-Source: /me/b", false},
+	} {
+		head := " HTTP/1.1\r\nHost: allow.test\r\n" + c.field + "\r\nContent-Length: 0\r\nContent_Length: 3\r\nTransfer_Encoding: chunked\r\n"
+		got, _ := l.say(evil+":80", c.line+head+"Connection: close\r\n\r\n")
+		if strings.Contains(got, "200 OK") != c.ok || strings.Contains(got, "chunked") || strings.Contains(strings.ToLower(got), "content_length") {
+			t.Errorf("%s, %s: %q", c.line, c.field, got)
+		}
+		got, _ = l.say(evil+":80", "POST /headers HTTP/1.1\r\nHost: allow.test\r\nContent-Length: 0\r\n\r\n"+c.line+head+"Connection: close\r\n\r\n")
+		if n := strings.Count(got, "200 OK"); n != 1 && !c.ok || n != 2 && c.ok {
+			t.Errorf("then %s, %s: %q", c.line, c.field, got)
+		}
+		got, _ = l.say(evil+":80", c.line+strings.ReplaceAll(head, "allow.test", "other.test")+"Connection: close\r\n\r\n")
+		if !strings.Contains(got, "200 OK") || strings.Contains(got, "chunked") {
+			t.Errorf("%s, %s to a host without such rules: %q", c.line, c.field, got)
+		}
+	}
+}
+
 // A069: a private address is reached where a rule names it for this host, or
 // in mode full; metadata, loopback and the machine itself never.
 func TestResolution_NamedAddresses(t *testing.T) {
