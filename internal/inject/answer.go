@@ -9,6 +9,7 @@ import (
 
 var (
 	errMessage   = errors.New("a message of the answer is compressed, though that was not asked for, or is none, and values of secrets could not be seen in it")
+	errUnasked   = errors.New("the host has sent a part of its answer to a request that carried a secret's value and asked for none")
 	errPart      = errors.New("the host has sent a part of a compressed answer, in which values of secrets could not be seen")
 	errSealed    = errors.New("the host has become one of a secret's, and a compressed answer of it was under way, in which values could not be seen")
 	errExtension = errors.New("the host uses an extension of WebSocket that was not offered to it")
@@ -33,6 +34,9 @@ func (l *Loan) Answer(res *http.Response) error {
 	}
 	if l.set.empty() { // nothing was lent
 		l.set = s
+	}
+	if len(l.puts) > 0 && inBytes(res) {
+		return errUnasked // it went by something else of the request, and could be asked byte by byte (B046)
 	}
 	k := s.kept(l.to.Host)
 	k.scrubFields(res.Header)
@@ -104,6 +108,16 @@ func (s *sealed) pass(b []byte, _ bool) ([]byte, error) {
 		return nil, errSealed
 	}
 	return b, nil
+}
+
+// inBytes reports whether an answer is a part that is counted in bytes. There
+// are hosts that answer 206 to say that a list goes on.
+func inBytes(res *http.Response) bool {
+	if res.StatusCode != http.StatusPartialContent {
+		return false
+	}
+	of := strings.ToLower(strings.Join(res.Header.Values("Content-Range"), ","))
+	return strings.Contains(of, "bytes") || strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "byteranges")
 }
 
 // Cover takes values out of a text of our own about an answer that was none: an

@@ -317,6 +317,26 @@ func TestAnswer_FailsClosed(t *testing.T) {
 	}
 }
 
+// B046: a part that was not asked for does not pass where the request carried a
+// value, and does where it carried none.
+func TestAnswer_PartsThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	l := lender(t)
+	with, err := l.Lend(ask("GET", "/", "Authorization: Bearer "+ph), to("inj.test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := with.Answer(answer(206, value[:8])); err == nil {
+		t.Error("B046: it passes")
+	}
+	if err := with.Answer(answer(200, value[:8])); err != nil {
+		t.Error(err)
+	}
+	if err := loanFor(t, l, "GET", "inj.test").Answer(answer(206, "part")); err != nil {
+		t.Error(err)
+	}
+}
+
 // A bomb passes as a stream, and takes no memory for it.
 func TestAnswer_BombsAreStreams(t *testing.T) {
 	t.Parallel()

@@ -29,9 +29,9 @@ func (l *Loan) Apply(out *http.Request) {
 		plainAnswers(out.Header)
 	}
 	if len(l.puts) > 0 {
-		out.Header.Del("Range")
-		out.Header.Del("If-Range")
-		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return policy.IsOverride(name) })
+		maps.DeleteFunc(out.Header, func(name string, values []string) bool {
+			return policy.IsOverride(name) || asksPart(out.Method, name, values)
+		})
 	}
 	for i := range l.puts {
 		l.put(out, &l.puts[i])
@@ -46,6 +46,34 @@ func (l *Loan) Apply(out *http.Request) {
 	out.Body = &body{src: out.Body, f: f, ended: l.checkTrailer}
 	out.GetBody = nil
 }
+
+// asksPart reports whether a field could ask for a part of the answer: servers
+// know Request-Range, X-Ms-Range and more besides Range and If-Range. Those stay
+// that say which part of a whole the body is (RFC 9110 §14.4), and which part of
+// another object is to be copied: without that all of it would be.
+func asksPart(method, name string, values []string) bool {
+	v := policy.AsVariable(name)
+	switch {
+	case !strings.HasSuffix(strings.ReplaceAll(v, "-", ""), "range"), strings.HasSuffix(v, "-source-range"):
+		return false
+	case name != "Content-Range":
+		return true
+	}
+	upload := method == http.MethodPut || method == http.MethodPost || method == http.MethodPatch
+	return !upload || len(values) != 1 || !isUploadRange(values[0])
+}
+
+// isUploadRange reports whether a Content-Range is that of a request: bytes
+// first-last/length, where first-last or the length may be a star, which the
+// protocols for uploads in parts have for what is not known.
+func isUploadRange(v string) bool {
+	span, ok := strings.CutPrefix(v, "bytes ")
+	span, length, ok2 := strings.Cut(span, "/")
+	first, last, ok3 := strings.Cut(span, "-")
+	return ok && ok2 && (length == "*" || isNumber(length)) && (span == "*" || ok3 && isNumber(first) && isNumber(last))
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // plainAnswers asks a host not to compress.
 func plainAnswers(h http.Header) {
