@@ -93,7 +93,7 @@ func TestAnswer_BoundsDecoders(t *testing.T) {
 	for coding, c := range map[string]struct {
 		body string
 		most int
-	}{"br": {brotliOf(t, 22, value), 32}, "zstd": {zstdOf(t, 1<<20, false, value), 25}} {
+	}{"br": {brotliOf(t, 22, "more\n"+value), 32}, "zstd": {zstdOf(t, 1<<20, false, "more\n"+value), 25}} {
 		synctest.Test(t, func(t *testing.T) {
 			l := lender(t)
 			begin := func(ctx context.Context) (io.ReadCloser, chan error) {

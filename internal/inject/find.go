@@ -31,12 +31,12 @@ func (m *matcher) find(b []byte, from int, final bool) found {
 		s.join(m.open(b, from))
 	}
 	var seen kinds
-	for _, k := range []kinds{percent, backslash, entity} {
+	for _, k := range []kinds{percent, backslash, entity, quoted} {
 		if s.escapes(k) {
 			seen |= k
 		}
 	}
-	if seen&(seen-1) != 0 { // more than one of them
+	if seen &= allKinds; seen&(seen-1) != 0 { // more than one of them
 		s.escapes(allKinds)
 	}
 	s.likely = s.hold
@@ -105,23 +105,26 @@ func (s *search) escapes(which kinds) bool {
 		seen bool
 		last int // where the last escape ended that is in no pattern: no pattern goes across
 	)
-	for i := nextMark(s.b, which, 0); i < len(s.b); {
-		if end, dull := s.skip(i); end > 0 {
+	signs := newMarks(s.b, which)
+	for i := signs.next(0); i < len(s.b); {
+		if end, dull := s.skip(&r, i); end > 0 {
 			if dull {
 				s.look(&r, which, i)
 				last = end
 			}
-			i = nextMark(s.b, which, end)
+			i = signs.next(end)
 			continue
 		}
 		t, l := lex(s.b, i, s.final)
 		switch {
 		case l == literal:
-			i = nextMark(s.b, which, max(i+1, endOfRun(s.b, i)))
+			i = signs.next(max(i+1, endOfRun(s.b, i)))
 			continue
 		case l == whole && !s.matters(t):
 			s.look(&r, which, t.start)
 			last = t.end
+		case s.apart(&r, t, l, which):
+			seen = true
 		default:
 			seen = true
 			if from := max(last, t.start-s.m.longest); !r.open || from > r.to {
@@ -134,7 +137,7 @@ func (s *search) escapes(which kinds) bool {
 			r.cut, r.to = true, t.start
 			break
 		}
-		i = nextMark(s.b, which, t.end)
+		i = signs.next(t.end)
 	}
 	s.look(&r, which, len(s.b))
 	return seen
@@ -143,24 +146,18 @@ func (s *search) escapes(which kinds) bool {
 // skip is for what most escapes are, and what only looks like one: it returns
 // where they end, or 0, and whether they stand for something that is in no
 // pattern.
-func (s *search) skip(i int) (end int, dull bool) {
+func (s *search) skip(r *region, i int) (end int, dull bool) {
 	if i+1 == len(s.b) {
 		return 0, false
 	}
 	c := s.b[i+1]
-	switch s.b[i] {
-	case '\\':
-		if s.m.dull[c] {
-			return i + 2, true
-		}
-	case '%':
-		if !isHex(c) {
-			return i + 1, false
-		}
-	case '&':
-		if c != '#' && (c < 'a' || c > 's') { // no entity that is known begins so
-			return i + 1, false
-		}
+	switch sign := s.b[i]; {
+	case !s.m.opens[c].mark(sign):
+		return i + 1, false
+	case sign == '\\' && s.m.dull[c]:
+		return i + 2, true
+	case sign == '=':
+		return s.skipQuoted(r, i, c)
 	}
 	return 0, false
 }
@@ -176,7 +173,7 @@ func (s *search) matters(t token) bool {
 			return true
 		}
 	}
-	return false
+	return t.size == 0 // between any two
 }
 
 // region is a part of a text in which escapes make a difference.

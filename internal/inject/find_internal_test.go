@@ -86,6 +86,26 @@ func encodings() map[string]func(string) string {
 		"entity":          func(s string) string { return everyByte(s, "&#%03d;") },
 		"entity hex":      func(s string) string { return everySecond(s, "&#x%02x;") },
 		"entity twice":    func(s string) string { return everyByte(s, "&amp;#x%02X;") },
+		"JSON brace":      func(s string) string { return everyByte(s, `\u{%x}`) },
+		"JSON brace some": func(s string) string { return everySecond(s, `\\x{%06x}`) },
+		"U":               func(s string) string { return everySecond(s, `\U%08x`) },
+		"octal":           func(s string) string { return everyByte(s, `\%03o`) },
+		"octal in JSON":   func(s string) string { return everyByte(s, `\\%03o`) },
+		"percent u":       func(s string) string { return everyByte(s, "%%u%04X") },
+		"percent u twice": func(s string) string { return everySecond(s, "%%25u%04X") },
+		"entity long":     func(s string) string { return everyByte(s, "&#%012d;") },
+		"entity hex long": func(s string) string { return everySecond(s, "&#x%018x;") },
+		"entity open":     func(s string) string { return everyByte(s, "&#%03d") },
+		"entity hex open": func(s string) string { return everyByte(s, "&#x%02x") },
+		"entity names": func(s string) string {
+			return strings.NewReplacer("_", "&UnderBar;", "+", "&plus;", "=", "&equals;", "/", "&sol;").Replace(s)
+		},
+		"quoted":      func(s string) string { return everyByte(s, "=%02X") },
+		"quoted some": func(s string) string { return everySecond(s, "=%02X") },
+		"quoted lines": func(s string) string {
+			return strings.ReplaceAll(s[:7], "=", "=3D") + "=\r\n" + strings.ReplaceAll(s[7:], "=", "=3D")
+		},
+		"quoted line":     func(s string) string { return s[:2] + "=\n" + strings.ReplaceAll(s[2:], "=", "=3D") },
 		"UTF-16 LE":       func(s string) string { return string(widen([]byte(s), 0)) },
 		"UTF-16 BE":       func(s string) string { return string(widen([]byte(s), 1)) },
 		"slashes escaped": func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
@@ -112,7 +132,7 @@ func TestScrub_CoversEveryForm(t *testing.T) {
 				if len(got) != len(in) {
 					t.Errorf("%s of %s: %d bytes became %d", name, value, len(in), len(got))
 				}
-				same := got == want || strings.Contains("HEX percent lower percent thrice JSON u JSON in JSON x entity twice two kinds", name) && strings.EqualFold(got, want) // digits of either case
+				same := got == want || strings.Contains("percent u U entity names HEX percent lower percent thrice JSON u JSON in JSON x entity twice two kinds", name) && strings.EqualFold(got, want) // digits of either case
 				if !same && len(want) == len(in) && name != "base64 in a URL" {
 					t.Errorf("%s of %s: %q became %q, want %q", name, value, in, got, want)
 				}
@@ -153,14 +173,29 @@ func naive(s string) string {
 		texts[fmt.Sprint("percent ", i)] = p
 	}
 	json := func(s string) string {
-		return regexp.MustCompile(`\\u00([0-9a-fA-F]{2})|\\x([0-9a-fA-F]{2})|\\/`).ReplaceAllStringFunc(s, func(e string) string {
-			if e == `\/` {
+		return regexp.MustCompile(`\\u00[0-9a-fA-F]{2}|\\x[0-9a-fA-F]{2}|\\/|\\[ux]\{[0-9a-fA-F]{1,8}\}|\\U[0-9a-fA-F]{8}|\\[0-3][0-7]{2}`).ReplaceAllStringFunc(s, func(e string) string {
+			base, digits := 16, strings.Trim(strings.TrimLeft(e, `\uxU`), "{}")
+			switch {
+			case e == `\/`:
 				return "/"
+			case len(digits) == len(e)-1:
+				base = 8
 			}
-			v, _ := strconv.ParseUint(e[len(e)-2:], 16, 8)
-			return string([]byte{byte(v)})
+			v, _ := strconv.ParseUint(digits, base, 32)
+			return string([]byte{byte(v & 0xff)})
 		})
 	}
+	texts["quoted"] = regexp.MustCompile("=[0-9a-fA-F]{2}|=\r?\n").ReplaceAllStringFunc(s, func(e string) string {
+		v, err := strconv.ParseUint(e[1:], 16, 8)
+		if err != nil {
+			return ""
+		}
+		return string([]byte{byte(v)})
+	})
+	texts["percent u"] = regexp.MustCompile("%u00[0-9a-fA-F]{2}").ReplaceAllStringFunc(s, func(e string) string {
+		v, _ := strconv.ParseUint(e[2:], 16, 16)
+		return string([]byte{byte(v & 0xff)})
+	})
 	texts["JSON"] = json(s)
 	texts["JSON in percent"] = json(texts["percent 0"])
 	for name, text := range texts {
@@ -176,9 +211,56 @@ func naive(s string) string {
 	return ""
 }
 
-// unescape leaves alone what has no semicolon, which no program writes.
+// unescape leaves alone numbers that are longer than any program writes them.
 func unescape(s string) string {
-	return regexp.MustCompile("&(#[0-9]+|#[xX][0-9a-fA-F]+|[a-z]+);").ReplaceAllStringFunc(s, html.UnescapeString)
+	return regexp.MustCompile("&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z]+;?)").ReplaceAllStringFunc(s, func(e string) string {
+		if len(e) > maxEntity {
+			return e
+		}
+		return html.UnescapeString(e)
+	})
+}
+
+// The names of entities are those of HTML, and all of ASCII's.
+func TestNamed_AreHTMLs(t *testing.T) {
+	t.Parallel()
+	names := strings.Fields(entityNames)
+	for _, name := range names {
+		if got, want := named(name), html.UnescapeString("&"+name+";"); got != want || !isASCII(got) {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if named("hyphen") != "" || named("nbsp") != "" || named("x") != "" || named("") != "" || len(names) != 46 {
+		t.Error("others are known, of", len(names))
+	}
+}
+
+func isASCII(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r > 0x7f }) < 0
+}
+
+// What is behind an escape that has no end is no part of it, and what only looks
+// like an escape is none.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`\147hp`: "ghp", `\1478`: "g8", `\61\62`: "12", `\612`: "12", `\8`: `\8`, `\\8`: `\8`, `\\users`: `\users`, `\users`: `\users`, `\\U1`: `\U1`,
+		`\u{67}h`: "gh", `\u{0000067}`: "g", `\u{000000067}`: `\u{000000067}`, `\u{}`: `\u{}`, `\u{67`: `\u{67`, `\u{110000}`: `\u{110000}`, `\x{67}`: "g", `\U00000067`: "g", `\U0000006`: `\U0000006`, `\ud800`: `\ud800`,
+		"%u0067": "g", "%25u0067": "g", "%u006": "%u006", "%ux": "%ux", "100%us": "100%us",
+		"&#103hp": "ghp", "&#103": "g", "&#x67": "g", "&#x67hp": "ghp", "&#0000000103;": "g", "&#x0000000000000000067;": "g", "&#;": "&#;", "&#x;": "&#x;", "&#0;": "&#0;", "&#99999999999;": "&#99999999999;", "&#xd800;": "&#xd800;",
+		"&lt": "<", "&ltx": "<x", "&amp#103;": "g", "&amp;#103": "g", "&UnderBar;": "_", "&UnderBar": "&UnderBar", "&fjlig;": "fj", "&name=": "&name=", "&#38;lt;": "&lt;",
+		"=67": "=67",
+	} {
+		if got := string(undo([]byte(in))); got != want {
+			t.Errorf("%s is %q, want %q", in, got, want)
+		}
+	}
+	var v view
+	for in, want := range map[string]string{"=67h=70": "ghp", "g=\r\nh=\np": "ghp", "=": "=", "==67": "=g", "=zz": "=zz", "=6": "=6", "=\r": "=\r", "=\rx": "=\rx", "%67": "%67"} {
+		if v.look([]byte(in), 0, len(in), quoted); string(v.b) != want {
+			t.Errorf("%q is %q, want %q", in, v.b, want)
+		}
+	}
 }
 
 // naiveRuns looks into runs of characters of base64, hexadecimal and UTF-16.
@@ -231,7 +313,7 @@ func stream(r *rand.Rand) string {
 		}
 	}
 	words := []string{valueToken, valuePlain, valueShort}
-	noise := []string{"%", "%2", "%25", "%41", `\`, `\\`, `\u`, `\u00`, `\n`, "&", "&amp;", "&#", "&#x4", "g", "ghp_", "Z2hw", "67", "\x00", "event: x\n\n", " ", `"`, "é"}
+	noise := []string{"%", "%2", "%25", "%41", "%u", "%u00", `\1`, `\14`, `\u{`, `\u{6`, `\U000000`, "&#1", "&#103", "&lt", "&Under", "&fjlig;", "=", "=6", "=\r", "=\r\n", "=\n", "\r\n", `\`, `\\`, `\u`, `\u00`, `\n`, "&", "&amp;", "&#", "&#x4", "g", "ghp_", "Z2hw", "67", "\x00", "event: x\n\n", " ", `"`, "é"}
 	var b strings.Builder
 	for range r.IntN(8) {
 		switch r.IntN(4) {
@@ -284,6 +366,30 @@ func TestBody_IsTheSameHoweverItIsSplit(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		checkSplit(t, m, stream(r), func() int { return r.IntN(1 + int(seed%40)) })
+	}
+}
+
+// Looking at fewer escapes loses nothing: with every four bytes taken for a part
+// of a pattern, each escape is looked at.
+func TestScrub_GramsLoseNothing(t *testing.T) {
+	t.Parallel()
+	m := testMatcher()
+	every := *m
+	every.grams = make(grams, len(m.grams))
+	for i := range every.grams {
+		every.grams[i] = ^uint64(0)
+	}
+	between := []string{"", "................", "xxxx", "=4", "%3d", `\u003d`}
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var b strings.Builder
+		for range 3 {
+			b.WriteString(strings.Repeat(between[r.IntN(len(between))], r.IntN(40)) + stream(r))
+		}
+		in := []byte(b.String())
+		if got, want := m.scrubbed(in), every.scrubbed(in); !bytes.Equal(got, want) {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
 	}
 }
 
@@ -366,7 +472,7 @@ func TestTape_IsBounded(t *testing.T) {
 	periodic := newMatcher(f.pats)
 	for name, piece := range map[string]string{
 		"periodic": strings.Repeat("a", 1000), "percent": strings.Repeat("%61", 400), "backslashes": strings.Repeat(`\`, 1000),
-		"percent signs": strings.Repeat("%", 1000), "ampersands": strings.Repeat("&amp;", 200), "escapes": strings.Repeat(`\u0061`, 200), "25": strings.Repeat("%25", 300),
+		"percent signs": strings.Repeat("%", 1000), "ampersands": strings.Repeat("&amp;", 200), "escapes": strings.Repeat(`\u0061`, 200), "zeros": strings.Repeat("&#x00000", 200), "quoted": strings.Repeat("=61", 300), "soft breaks": strings.Repeat("=\r\n", 300), "octal": strings.Repeat(`\141`, 300), "25": strings.Repeat("%25", 300),
 	} {
 		for _, m := range []*matcher{testMatcher(), periodic} {
 			tp := tape{m: m}

@@ -58,10 +58,12 @@ type matcher struct {
 	heads    []uint64          // a bit for each hash of the first block of a pattern
 	begins   map[uint32][]int  // patterns by their first block
 	short    map[uint32][]int  // and by their first one to three bytes, see shortKey
+	grams    grams             // all blocks of all patterns
 	first    [256]bool         // bytes that a pattern begins with
 	edges    [256]bool         // characters that may hold a few bits of a word, whose pattern then follows
 	alphabet [256]bool         // bytes of all patterns
 	guarded  bool              // what it looks for is not to be found out by watching it; see run
+	opens    [256]kinds        // what escapes have behind their sign
 	dull     [256]bool         // what behind a backslash makes an escape for a byte that is in none
 }
 
@@ -90,6 +92,7 @@ func newMatcher(pats []pattern) *matcher {
 	m := &matcher{
 		pats: pats, step: maxStep,
 		heads:  make([]uint64, 1<<tailBits/64),
+		grams:  make(grams, 1<<gramBits/64),
 		blocks: map[uint32][]spot{}, begins: map[uint32][]int{}, short: map[uint32][]int{},
 	}
 	for i := range pats {
@@ -107,6 +110,7 @@ func newMatcher(pats []pattern) *matcher {
 		t, _ := lex([]byte{'\\', c}, 0, true)
 		m.dull[c] = !m.alphabet[t.text[0]]
 	}
+	m.opens = openings()
 	return m
 }
 
@@ -139,6 +143,7 @@ func (m *matcher) learn(i int) {
 		k := shortKey(p.text[:n])
 		m.short[k] = append(m.short[k], i)
 	}
+	m.grams.learn(p.text)
 	m.first[p.text[0]] = true
 	for _, c := range p.text {
 		m.alphabet[c] = true
@@ -197,14 +202,6 @@ func (m *matcher) open(b []byte, from int) tail {
 	return t
 }
 
-// inEscapes are bytes that escapes are written with, besides those of words.
-var inEscapes = func() (in [256]bool) {
-	for _, c := range []byte("%\\&#;=+/-_\x00") {
-		in[c] = true
-	}
-	return in
-}()
-
 // run is where the bytes at the end of b begin that look as the beginning of a
 // pattern may: letters, digits, what escapes are written with, and all that
 // patterns are made of, no more of them than the longest pattern has.
@@ -216,34 +213,43 @@ var inEscapes = func() (in [256]bool) {
 func (m *matcher) run(b []byte) int {
 	most, escaped := m.longest-1, false
 	at := len(b)
-	for at > 0 && len(b)-at < most {
-		c := b[at-1]
-		switch {
-		case c == '%' || c == '\\' || c == '&':
-			if !escaped {
-				escaped, most = true, m.longest*maxToken
-			}
-		case c == '}' && braced(b[:at]):
-		case !isAlphanumeric(c) && !inEscapes[c] && !m.alphabet[c]:
-			return at
-		}
+	for at > 0 && len(b)-at < most && m.looks(b[:at]) {
 		at--
+		if allKinds.mark(b[at]) || quoted.mark(b[at]) && at+1 < len(b) {
+			escaped = true
+		}
+		if escaped {
+			most = m.longest * maxToken
+		}
 	}
 	return at
 }
 
-// braced reports whether a text ends with an escape such as \u{41}, whose
-// braces are in no other.
-func braced(b []byte) bool {
-	for i := len(b) - 2; i >= 2 && len(b)-i <= maxToken; i-- {
-		if b[i] == '{' {
-			return b[i-1] == 'u' && b[i-2] == '\\'
-		}
-		if !isHex(b[i]) {
-			return false
-		}
+// looks reports whether the last byte of b looks as one of a pattern may, or of
+// an escape.
+func (m *matcher) looks(b []byte) bool {
+	c := b[len(b)-1]
+	if isAlphanumeric(c) || m.alphabet[c] {
+		return true
+	}
+	switch c {
+	case '%', '\\', '&', '#', ';', '=', '+', '/', '-', '_', 0: // 0 is of UTF-16
+		return true
+	case '{': // \u{67}
+		return endsWith(b, "\\u{", "\\x{")
+	case '}':
+		open := bytes.LastIndexByte(b, '{')
+		return open >= 0 && len(b)-open <= maxToken && endsWith(b[:open+1], "\\u{", "\\x{")
+	case '\r':
+		return endsWith(b, "=\r")
+	case '\n':
+		return endsWith(b, "=\n", "=\r\n")
 	}
 	return false
+}
+
+func endsWith(b []byte, any ...string) bool {
+	return slices.ContainsFunc(any, func(s string) bool { return bytes.HasSuffix(b, []byte(s)) })
 }
 
 // uncommon is how many bytes of a value no message ends with by chance: fewer of

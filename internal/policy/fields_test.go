@@ -88,7 +88,9 @@ func TestDecide_WhatARequestAsksForBesides(t *testing.T) {
 			narrowed(t, "api.test", policy.Narrow{Methods: []string{"POST"}}),
 			narrowed(t, "dav.test", policy.Narrow{Paths: []string{"/me/*"}}),
 			narrowed(t, "git.test", policy.Narrow{Repositories: []string{"a/b"}}),
-			{Host: "part.test"}, {Host: "del.test"}, {Host: "free.test"},
+			{Host: "part.test"},
+			{Host: "del.test"},
+			{Host: "free.test"},
 		},
 		Deny: []policy.Rule{
 			narrowed(t, "part.test", policy.Narrow{Paths: []string{"/admin/*"}}),
