@@ -60,7 +60,7 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(shell, "claude"), "./spec/testdata/taskshell")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		l.close()
+		l.close(ctx)
 		return nil, fmt.Errorf("building the shell: %w: %s", err, out)
 	}
 	bins := map[string]string{agentShell: shell}
@@ -74,16 +74,16 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 		h := &household{agent: agent, dir: filepath.Join(l.dir, fmt.Sprint(len(l.households))), bin: bins[agent], bailey: program}
 		l.households = append(l.households, h)
 		if err := h.move(ctx, o); err != nil {
-			l.close()
+			l.close(ctx)
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-func (l *lab) close() {
+func (l *lab) close(ctx context.Context) {
 	for _, h := range l.households {
-		_ = h.command(context.Background(), "serve", "stop").Run()
+		_ = h.command(context.WithoutCancel(ctx), "serve", "stop").Run()
 		if h.http != nil {
 			_ = h.http.Close()
 		}
@@ -96,7 +96,8 @@ func (l *lab) close() {
 // move sets all of a household up.
 func (h *household) move(ctx context.Context, o options) error {
 	h.server = provider.New(key, provider.Do(provider.Shell("echo made > made.txt")), provider.Say("the task is done"))
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.close(ctx)
 	r := report{Machine: figures.Line(fmt.Sprintf("uid %d", os.Geteuid())), Rounds: o.n, Files: o.files, Missing: l.missing}
 	if err := l.firsts(ctx, o.n, &r); err != nil {
 		return err

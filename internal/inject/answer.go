@@ -48,22 +48,8 @@ func (l *Loan) Answer(res *http.Response) error {
 	case res.Body == nil || res.Body == http.NoBody:
 		return nil
 	}
-	codings := codingsOf(res.Header)
-	// What has no body has trailers nevertheless, over HTTP/2.
-	if len(codings) > 0 && hasBody(l.method, res.StatusCode) {
-		if !s.of(l.to.Host) { // no value was sent to it, and so none comes from it
-			res.Body = &body{src: res.Body, f: &sealed{l}}
-			return nil
-		}
-		if res.StatusCode == http.StatusPartialContent {
-			return errPart
-		}
-		plain, err := l.decode(codings, res.Body)
-		if err != nil {
-			return err
-		}
-		res.Body = plain
-		forgetCoding(res)
+	if sealed, err := l.uncode(res, s); sealed || err != nil {
+		return err
 	}
 	var f filter = &scrub{l.tape()}
 	if _, odd := l.lender.odd.Load(l.to.Host); !odd && isFramed(res.Header) {
@@ -75,6 +61,28 @@ func (l *Loan) Answer(res *http.Response) error {
 		return nil
 	}}
 	return nil
+}
+
+// uncode undoes the coding of a body. One of a host that was sent no value stays
+// sealed.
+func (l *Loan) uncode(res *http.Response, s *set) (stays bool, err error) {
+	codings := codingsOf(res.Header)
+	switch {
+	case len(codings) == 0 || !hasBody(l.method, res.StatusCode): // what has none has trailers nevertheless, over HTTP/2
+		return false, nil
+	case !s.of(l.to.Host):
+		res.Body = &body{src: res.Body, f: &sealed{l}}
+		return true, nil
+	case res.StatusCode == http.StatusPartialContent:
+		return false, errPart
+	}
+	plain, err := l.decode(codings, res.Body)
+	if err != nil {
+		return false, err
+	}
+	res.Body = plain
+	forgetCoding(res)
+	return false, nil
 }
 
 // kept is what is kept out of the answer now: what was adopted since it began
