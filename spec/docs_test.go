@@ -73,7 +73,11 @@ func runBlock(t *testing.T, bin string, block []example) {
 // in sight.
 func freshFolder(t *testing.T, bin string) (work string, env []string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "docs-") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	home, path, runtime := filepath.Join(dir, "home"), filepath.Join(dir, "bin"), filepath.Join(dir, "run")
 	work = filepath.Join(dir, "work")
 	for _, d := range []string{filepath.Join(home, ".local/share/bash-completion/completions"), filepath.Join(home, ".config/fish/completions"), work, path, runtime} {

@@ -116,7 +116,7 @@ func TestHTTP_OverridesAreTakenOff(t *testing.T) {
 	}
 }
 
-// A query and fields that name another request are held to the rules, on
+// A036: a query and fields that name another request are held to the rules, on
 // the first request of a connection and on further ones; fields that say the
 // framing again never pass.
 func TestHTTP_OtherTargetsAreJudged(t *testing.T) {
