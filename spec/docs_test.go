@@ -73,7 +73,7 @@ func runBlock(t *testing.T, bin string, block []example) {
 // in sight.
 func freshFolder(t *testing.T, bin string) (work string, env []string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "docs-") // a socket's path has to be short
+	dir, err := os.MkdirTemp("", "docs-") //nolint:usetesting // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
