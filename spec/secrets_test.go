@@ -351,6 +351,12 @@ func TestSEC04_ThePlaceIsPartOfTheRule(t *testing.T) {
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newSecretWorld(t, y)
+		for _, flags := range [][]string{nil, {"--host", "*"}, {"--host", "*.com"}, {"--host", ""}} {
+			r := w.secret(t, newValue(), append([]string{"set", "nowhere"}, flags...)...).Exit(t, 125)
+			if list := w.secret(t, "", "ls").OK(t); strings.Contains(list.Stdout, "nowhere") || !strings.Contains(r.Stderr, "host") {
+				t.Errorf("A048, for no host in particular: %q\n%s%s", flags, r.Stderr, list.Stdout)
+			}
+		}
 		basic, query, cookie, narrow := newValue(), newValue(), newValue(), newValue()
 		w.set(t, "basic", basic, "--host", "allow.test", "--basic", "x-access-token")
 		w.set(t, "query", query, "--host", "allow.test", "--query", "key")
