@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -116,6 +117,14 @@ func guesses() (out [][2]string) {
 	return out
 }
 
+func utf16Of(s, form string) string {
+	var b strings.Builder
+	for _, c := range s {
+		_, _ = fmt.Fprintf(&b, form, c)
+	}
+	return b.String()
+}
+
 // asks is a body of two parts, that notes when it was asked for the second.
 type asks struct {
 	parts []string
@@ -173,6 +182,8 @@ func TestAnswer_WhatWaitsTellsNothing(t *testing.T) {
 		func(s string) string { return "'" + strings.ReplaceAll(s, "_", `\137`) },
 		func(s string) string { return "a mail: " + strings.ReplaceAll(s, "_", "=\r\n=5F") + "=\r\n" },
 		func(s string) string { return "a mail: " + strings.ReplaceAll(s, "_", "=\n_") + "=\r" },
+		func(s string) string { return "\x00\x00 " + utf16Of(s, "%c\x00") },
+		func(s string) string { return "\x00\x00 " + utf16Of(s, "\x00%c") + "\x00" },
 		func(s string) string { return strings.Repeat("x", 1000) + s },
 	} {
 		l := lender(t)

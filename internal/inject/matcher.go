@@ -233,8 +233,10 @@ func (m *matcher) looks(b []byte) bool {
 		return true
 	}
 	switch c {
-	case '%', '\\', '&', '#', ';', '=', '+', '/', '-', '_', 0: // 0 is of UTF-16
+	case '%', '\\', '&', '#', ';', '=', '+', '/', '-', '_':
 		return true
+	case 0: // of UTF-16, in which there are no two of them
+		return len(b) < 2 || b[len(b)-2] != 0
 	case '{': // \u{67}
 		return endsWith(b, "\\u{", "\\x{")
 	case '}':

@@ -67,13 +67,13 @@ func (l *lab) serveTLS(answer func(net.Conn, *http.Request, *bufio.Reader)) {
 	})
 }
 
-// A host and a sandbox that work together cannot have the proxy hold much: of a
-// hundred answers that refer 4 MiB back some wait for others to end, and all of
+// A host and a sandbox that work together cannot have the proxy hold much: of
+// fifty answers that refer 4 MiB back some wait for others to end, and all of
 // them pass.
 func TestMemory_Decoders(t *testing.T) {
 	t.Parallel()
 	l := openLab(t, withSecret(t))
-	const conns, size = 100, 6 << 20
+	const conns, size = 50, 6 << 20
 	begun, on := make(chan struct{}, conns), make(chan struct{})
 	l.serveTLS(func(c net.Conn, _ *http.Request, _ *bufio.Reader) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nConnection: close\r\n\r\n")
