@@ -166,6 +166,16 @@ func reads(t *testing.T, l *inject.Lender, at, said string) int {
 	return before
 }
 
+// What no value is made of does not wait.
+func TestAnswer_WhatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	for _, said := range []string{"two words. ", "{\"a\":[1,2]}", "a line\n", strings.Repeat("\x00", 50), "<p>"} {
+		if n := reads(t, lender(t), "inj.test", said); n != len(said) {
+			t.Errorf("%d bytes of %q arrive", n, said)
+		}
+	}
+}
+
 // Whoever has a host show guesses at a value does not see by what waits which
 // of them are right.
 func TestAnswer_WhatWaitsTellsNothing(t *testing.T) {

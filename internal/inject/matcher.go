@@ -229,14 +229,15 @@ func (m *matcher) run(b []byte) int {
 // an escape.
 func (m *matcher) looks(b []byte) bool {
 	c := b[len(b)-1]
-	if isAlphanumeric(c) || m.alphabet[c] {
+	switch {
+	case c == 0: // of UTF-16, in which there are no two of them
+		return len(b) < 2 || b[len(b)-2] != 0
+	case isAlphanumeric(c) || m.alphabet[c]:
 		return true
 	}
 	switch c {
 	case '%', '\\', '&', '#', ';', '=', '+', '/', '-', '_':
 		return true
-	case 0: // of UTF-16, in which there are no two of them
-		return len(b) < 2 || b[len(b)-2] != 0
 	case '{': // \u{67}
 		return endsWith(b, "\\u{", "\\x{")
 	case '}':
