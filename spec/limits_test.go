@@ -110,7 +110,8 @@ func parentOf(pid int) int {
 // holds reports whether a process has the yard's folder mounted or open.
 func holds(y *yard.Yard, pid int) bool {
 	dir, own := "/proc/"+strconv.Itoa(pid), filepath.Dir(y.Dir)
-	if b, _ := os.ReadFile(dir + "/mountinfo"); strings.Contains(string(b), own+"/") {
+	// What is mounted is there as the path on its file system.
+	if b, _ := os.ReadFile(dir + "/mountinfo"); strings.Contains(string(b), "/"+filepath.Base(own)+"/") {
 		return true
 	}
 	fds, _ := filepath.Glob(dir + "/fd/*")
@@ -163,7 +164,7 @@ func traces(y *yard.Yard) []string {
 	}
 	b, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(b)) {
-		if strings.Contains(line, own) || strings.Contains(line, "bailey") {
+		if strings.Contains(line, "/"+filepath.Base(own)) || strings.Contains(line, "bailey") {
 			all = append(all, line)
 		}
 	}
