@@ -148,8 +148,14 @@ func strayError(text string, at *kong.Node) error {
 	if !inSecret(at) || !strings.HasPrefix(text, "unexpected argument ") {
 		return nil
 	}
-	return bailey.NewError(bailey.Invalid, "there is an argument too many",
-		"a value is never an argument, where others could read it: give it on standard input, by --from-env or --from-file")
+	hint := usage(at) + "; " + helpOf(at) + " says more"
+	switch commandName(at) {
+	case "secret set", "secret rotate", "secret edit":
+		hint = "a value is never an argument, where others could read it: give it on standard input, by --from-env or --from-file"
+	case "secret lint":
+		hint = "one folder or file is looked at at a time: bailey secret lint DIR"
+	}
+	return bailey.NewError(bailey.Invalid, "there is an argument too many", hint)
 }
 
 // missingError is about an argument that is not there.

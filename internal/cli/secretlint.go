@@ -40,7 +40,7 @@ Examples:
   bailey secret lint .env           this file alone
   bailey secret lint --env HOME     this variable too, as bailey run would pass it
 
-Exit codes: 0 when nothing was found; 1 when something was; 125 when not all could be looked at.`
+Exit codes: 0 when nothing was found; 1 when something was; 125 when nothing was and not all could be looked at.`
 }
 
 // lintRow is the published form of a finding.
@@ -65,11 +65,13 @@ func (c *secretLintCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	found = append(found, inFiles...)
+	for _, f := range inFiles {
+		found = append(found, finding{Finding: f})
+	}
 	kept := a.keptSecrets()
 	rows := make([]lintRow, 0, len(found))
 	for _, f := range found {
-		rows = append(rows, lintRow{f.Path, f.Line, f.Column, f.Variable, f.Kind, f.Starts, f.Template, whatToDo(f, kept)})
+		rows = append(rows, lintRow{f.Path, f.Line, f.Column, f.Variable, f.Kind, f.Starts, f.Template, f.whatToDo(kept)})
 	}
 	if c.JSON {
 		err = printJSON(a.stdout, rows)
@@ -80,39 +82,78 @@ func (c *secretLintCommand) Run(a *app) error {
 		return err
 	}
 	c.report(a.stderr, rows, seen)
+	if len(rows) > 0 { // what else there may be is said above, and is the next look's to find
+		return exitError(1)
+	}
+	return notAll(seen)
+}
+
+// notAll is the error of a look that found nothing and did not see everything:
+// it is no clean bill.
+func notAll(seen leak.Seen) error {
 	switch {
 	case seen.Incomplete:
-		return bailey.NewError(bailey.Exhausted, "there are too many files to look at all of them", "name a folder below: bailey secret lint DIR")
-	case len(rows) > 0:
-		return exitError(1)
+		return bailey.NewError(bailey.Exhausted, tooMany, "name a folder below: bailey secret lint DIR")
+	case seen.Unreadable > 0:
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("not all could be looked at: %d not readable", seen.Unreadable), "look as somebody who may read all of it, or name a folder or file that you may read")
 	}
 	return nil
 }
 
+const tooMany = "there are too many files to look at all of them"
+
+// finding is what was found, and by what its variable would be passed.
+type finding struct {
+	leak.Finding
+	variable
+}
+
+// variable is one that would be passed to a sandbox.
+type variable struct {
+	name, value string
+	file        string // the file that says so; empty: --env does
+	mine        bool   // the caller's environment has it, with that very value
+}
+
 // variables looks at those that are named.
-func (c *secretLintCommand) variables(a *app) ([]leak.Finding, error) {
-	var pairs []string
+func (c *secretLintCommand) variables(a *app) ([]finding, error) {
+	passed, err := c.passed(a)
+	if err != nil {
+		return nil, err
+	}
+	var found []finding
+	for _, v := range passed {
+		mine, set := a.host.Env(v.name)
+		v.mine = set && mine == v.value
+		of, err := leak.Variable(v.name, v.value)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range of {
+			found = append(found, finding{f, v})
+		}
+	}
+	return found, nil
+}
+
+// passed returns the variables that are named.
+func (c *secretLintCommand) passed(a *app) (list []variable, err error) {
+	add := func(file string, pairs []string) {
+		for _, pair := range pairs {
+			name, value, _ := strings.Cut(pair, "=")
+			list = append(list, variable{name: name, value: value, file: file})
+		}
+	}
 	for _, f := range each(c.EnvFile, asBytes) {
 		got, err := config.ReadEnvFile(f, f, a.host.Env)
 		if err != nil {
 			return nil, err
 		}
-		pairs = append(pairs, got...)
+		add(f, got)
 	}
 	got, err := config.ExpandEnv(each(c.Env, asBytes), a.host.Env)
-	if err != nil {
-		return nil, err
-	}
-	var found []leak.Finding
-	for _, pair := range append(pairs, got...) {
-		name, value, _ := strings.Cut(pair, "=")
-		f, err := leak.Variable(name, value)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, f...)
-	}
-	return found, nil
+	add("", got)
+	return list, err
 }
 
 // files looks through the folder.
@@ -228,6 +269,9 @@ func (c *secretLintCommand) report(w io.Writer, rows []lintRow, seen leak.Seen) 
 		sum += "; left out: " + out
 	}
 	_, _ = fmt.Fprintln(w, sum)
+	if seen.Incomplete && len(rows) > 0 { // else it is the error
+		_, _ = fmt.Fprintln(w, "note: "+tooMany)
+	}
 	if c.JSON {
 		return
 	}
@@ -241,31 +285,54 @@ func (c *secretLintCommand) report(w io.Writer, rows []lintRow, seen leak.Seen) 
 }
 
 // whatToDo is how the secret stays out of the sandbox.
-func whatToDo(f leak.Finding, kept []secret.Definition) string {
+func (f finding) whatToDo(kept []secret.Definition) string {
 	switch f.Kind {
 	case "private-key", "pkcs12-file", "age-secret-key":
 		return "keep it outside of the folder; a key that signs or decrypts is nothing that bailey puts on a request"
+	case "aws-access-token":
+		return "keep it outside of the folder, and pass it to no sandbox; AWS has its keys sign each request, which bailey does not do"
 	}
-	const out = "; take the value out of the file, and out of use if others have the file"
-	if i := slices.IndexFunc(kept, func(d secret.Definition) bool { return isOf(d, f) }); i >= 0 {
+	if i := slices.IndexFunc(kept, func(d secret.Definition) bool { return isOf(d, f.Finding) }); i >= 0 {
 		d := kept[i]
-		switch f.Variable {
-		case "":
-			return fmt.Sprintf("bailey run --secret %s lends what is kept as %s%s", d.Name, d.Name, out)
-		case d.Var:
-			return fmt.Sprintf("bailey run --secret %s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, d.Name)
+		lent := d.Name
+		if f.Variable != "" && f.Variable != d.Var {
+			lent += "=" + f.Variable
 		}
-		return fmt.Sprintf("bailey run --secret %s=%s in the place of --env %s lends what is kept as %s", d.Name, f.Variable, f.Variable, d.Name)
+		return fmt.Sprintf("bailey run --secret %s%s lends what is kept as %s%s", lent, f.instead(), d.Name, f.away())
 	}
 	name, rule := "NAME", "--host HOST"
 	if f.Template != "" {
 		name, rule = f.Template, "--template "+f.Template
 	}
-	set := fmt.Sprintf("bailey secret set %s %s", name, rule)
-	if f.Variable != "" {
-		return fmt.Sprintf("%s --from-env %s, then bailey run --secret %s=%s in the place of --env %s", set, f.Variable, name, f.Variable, f.Variable)
+	set, lent := fmt.Sprintf("bailey secret set %s %s", name, rule), name
+	if f.mine {
+		set += " --from-env " + f.Variable
 	}
-	return fmt.Sprintf("%s, then bailey run --secret %s%s", set, name, out)
+	if f.Variable != "" {
+		lent += "=" + f.Variable
+	}
+	return fmt.Sprintf("%s, then bailey run --secret %s%s%s", set, lent, f.instead(), f.away())
+}
+
+// instead says what a secret that is lent takes the place of.
+func (f finding) instead() string {
+	if f.Variable == "" || f.file != "" {
+		return ""
+	}
+	return " in the place of --env " + f.Variable
+}
+
+// away says where the value is to go from, beside the command line of a run.
+func (f finding) away() string {
+	switch {
+	case f.Variable == "":
+		return "; take the value out of the file, and out of use if others have the file"
+	case f.file != "":
+		return fmt.Sprintf("; take %s out of %s, and out of use if others have the file", f.Variable, f.file)
+	case !f.mine:
+		return "; take what was typed here out of the shell's history"
+	}
+	return ""
 }
 
 // isOf reports whether a secret of the vault is most likely the one that was

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/spell"
@@ -28,7 +29,8 @@ type Seen struct {
 	Binary     int // with a zero byte in their first 8 KiB
 	Folders    int // whose contents come from elsewhere: node_modules, git's objects
 	Links      int // symbolic links, which are not followed
-	Unreadable int // by their rights, or other mounts, pipes, devices
+	Special    int // pipes, sockets, devices and other mounts, which are not opened
+	Unreadable int // files and folders that should have been looked at, and could not be
 	Incomplete bool
 }
 
@@ -61,11 +63,15 @@ type walk struct {
 // bounded by the length of paths that the kernel takes.
 func (w *walk) folder(ctx context.Context, rel string) error {
 	entries, err := beneath.ReadDirSameDevice(w.root, rel, min(maxFolder, w.left))
-	if err != nil && !errors.Is(err, beneath.ErrStrange) {
+	switch {
+	case err == nil, errors.Is(err, beneath.ErrStrange):
+	case rel == "":
 		w.seen.Unreadable++
-		if rel == "" {
-			return err
-		}
+		return err
+	case beneath.IsOtherMount(err):
+		w.seen.Special++
+	case !isGone(err):
+		w.seen.Unreadable++
 	}
 	w.seen.Incomplete = w.seen.Incomplete || errors.Is(err, beneath.ErrStrange)
 	w.left -= len(entries)
@@ -90,7 +96,7 @@ func (w *walk) entry(ctx context.Context, dir string, e beneath.Entry) error {
 	case e.Type&fs.ModeSymlink != 0:
 		w.seen.Links++
 	case !e.Type.IsRegular():
-		w.seen.Unreadable++
+		w.seen.Special++
 	default:
 		return w.file(rel)
 	}
@@ -115,6 +121,9 @@ func (w *walk) file(rel string) error {
 	switch {
 	case err != nil && info.Mode.IsRegular() && info.Size > MaxFile:
 		w.seen.Large++
+	case errors.Is(err, beneath.ErrStrange):
+		w.seen.Special++
+	case err != nil && isGone(err):
 	case err != nil:
 		w.seen.Unreadable++
 	case isBinary(data):
@@ -133,6 +142,10 @@ func (w *walk) file(rel string) error {
 	return nil
 }
 
+// isGone reports whether a file went away, or became a link, between the listing
+// of its folder and the look at it: a sandbox that works there does that.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) }
+
 // isBinary tells files that are no text as git does.
 func isBinary(data []byte) bool {
 	const head = 8 << 10
@@ -149,6 +162,7 @@ func (s Seen) LeftOut() string {
 		{s.Large, fmt.Sprintf("%d over 1 MiB", s.Large)},
 		{s.Binary, fmt.Sprintf("%d binary", s.Binary)},
 		{s.Links, spell.Count(s.Links, "link")},
+		{s.Special, fmt.Sprintf("%d that is no plain file", s.Special)},
 		{s.Unreadable, fmt.Sprintf("%d not readable", s.Unreadable)},
 		{s.Folders, spell.Count(s.Folders, "folder") + " of fetched things"},
 	} {

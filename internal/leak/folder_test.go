@@ -96,7 +96,7 @@ func TestFolder_IsNotLedAway(t *testing.T) {
 	if diff := cmp.Diff([]string{"here.txt"}, paths); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(leak.Seen{Files: 1, Links: 7, Unreadable: 1}, seen); diff != "" {
+	if diff := cmp.Diff(leak.Seen{Files: 1, Links: 7, Special: 1}, seen); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -119,6 +119,46 @@ func TestFolder_GoesAsDeepAsPathsDo(t *testing.T) {
 	put(t, dir, strings.Repeat("d/", 1000)+"x.txt", canary)
 	if paths, _, _, err := look(t, t.Context(), dir); err != nil || len(paths) != 1 {
 		t.Error(paths, err)
+	}
+}
+
+// What cannot be read is told apart from what is not looked at: a folder whose
+// path is longer than the kernel takes is closed to root too.
+func TestFolder_CountsWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, "x.txt", "nothing\n")
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 { // a path of 6000 bytes
+		name := strings.Repeat("d", 200)
+		if err := root.Mkdir(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := root.OpenRoot(name)
+		_ = root.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		root = next
+	}
+	_ = root.Close()
+	want := leak.Seen{Files: 1, Unreadable: 1}
+	if os.Geteuid() != 0 {
+		put(t, dir, "shut.txt", canary)
+		if err := os.Chmod(filepath.Join(dir, "shut.txt"), 0); err != nil {
+			t.Fatal(err)
+		}
+		want.Unreadable++
+	}
+	paths, seen, _, err := look(t, t.Context(), dir)
+	if err != nil || len(paths) > 0 {
+		t.Fatal(paths, err)
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
 	}
 }
 
