@@ -241,10 +241,15 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 	switch {
 	case host == "":
 		return Rule{}, bad(s, "it has no host", "name a host, such as example.com")
+	case strings.Contains(base, "*") && isOfNumbers(base):
+		return Rule{}, bad(s, "it is no way to write a range of addresses", rangeHint)
 	case strings.Contains(base, "*"):
 		return Rule{}, bad(s, "a star may only stand for everything below a host", "write *.example.com, or name the hosts one by one")
 	}
 	name, err := OperatorName(base)
+	if err != nil && strings.Contains(base, "-") && isOfNumbers(base) {
+		return Rule{}, bad(s, err.Error(), rangeHint)
+	}
 	if err != nil {
 		return Rule{}, bad(s, err.Error(), "write a host such as example.com, or an IP address in its usual form")
 	}
@@ -257,11 +262,33 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 	return Rule{Host: name, Wildcard: wildcard, Addr: netip.Addr{}, Port: port}, nil
 }
 
+// rangeHint is for those who write a range in another way than the rules do.
+const rangeHint = "a deny rule takes a range such as 203.0.113.0/24, an allow rule one host or address"
+
+// isOfNumbers reports whether a host is made of what addresses and ranges of
+// them are written with.
+func isOfNumbers(host string) bool { return strings.Trim(host, "0123456789.-*") == "" }
+
 // OperatorName maps a name that a person wrote to its wire form. Only here is
 // IDNA applied, never to what a sandbox says; and what comes out is judged
 // again, since the mapping can produce an address or a dot (CVE-2026-39821:
 // idna returns a usable string together with an error, so the error decides).
+//
+// A name whose last label begins with a digit is refused: no top-level domain
+// does (RFC 3696 §2), and what is written so is meant for addresses, such as
+// 203.0.113.5-9. As a deny rule it would deny nothing.
 func OperatorName(s string) (string, error) {
+	name, err := wireName(s)
+	if err != nil {
+		return "", err
+	}
+	if last := name[strings.LastIndexByte(name, '.')+1:]; '0' <= last[0] && last[0] <= '9' {
+		return "", fmt.Errorf("%w: %q ends in %q, and no domain begins with a digit", ErrNotHostname, s, last)
+	}
+	return name, nil
+}
+
+func wireName(s string) (string, error) {
 	if isPlainASCII(s) && !strings.Contains(lowerASCII(s), "xn--") {
 		return NormalizeName(s)
 	}
