@@ -46,6 +46,7 @@ type Settings struct {
 	// Guard is what may not be left behind in the workspace: it is reverted when
 	// the starter dies without a Done. What was made since Started counts as the
 	// sandbox's, for the guard and for the limits; zero is the watchdog's start.
+	// It is by the clock of files' stamps (beneath.Clock).
 	Guard   workspace.Guard `json:"guard"`
 	Started time.Time       `json:"started"`
 

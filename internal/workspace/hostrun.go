@@ -38,7 +38,7 @@ func HostRun(g Guard, since time.Time) []Finding {
 		return nil
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	s := scanner{root: root, guard: g, since: since.Add(-clockSlack)}
+	s := scanner{root: root, guard: g, since: since}
 	for _, n := range hostNames() {
 		if !n.pattern {
 			s.by(n.by, func() { s.hostFile(n.name, n.what()) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
@@ -149,5 +150,29 @@ func TestHostRun_SaysWhatItDidNotLookAt(t *testing.T) {
 	})
 	if last := found[len(found)-1]; len(found) != 1001 || !strings.Contains(last.What, "not looked through") {
 		t.Errorf("%d findings, the last is %v", len(found), last)
+	}
+}
+
+// A file that is edited right before a start is no work of the run's, and one
+// that is edited right after it is: the instant is by the clock that files are
+// stamped with.
+func TestHostRun_TellsTheLastMomentBeforeFromTheFirstAfter(t *testing.T) {
+	t.Parallel()
+	dir := yard(t)
+	write(t, dir+"/Makefile", "all:\n")
+	g := workspace.Guard{Root: dir}
+	for range 100 {
+		before := stamp(t, dir+"/Makefile")
+		since := beneath.Clock()
+		for !before.Before(since) { // the same tick tells nothing: a start takes longer than one
+			since = beneath.Clock()
+		}
+		if got := workspace.HostRun(g, since); len(got) != 0 {
+			t.Fatalf("edited before: %+v", got)
+		}
+		stamp(t, dir+"/Makefile")
+		if got := workspace.HostRun(g, since); len(got) != 1 {
+			t.Fatalf("edited after: %+v", got)
+		}
 	}
 }

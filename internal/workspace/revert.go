@@ -33,10 +33,6 @@ type Finding struct {
 // path of that name.
 const asideSuffix = ".set-aside"
 
-// clockSlack is how much older than the wall clock a file system's time stamp
-// may be: it is taken at the last tick (CONFIG_HZ, at least 100).
-const clockSlack = 20 * time.Millisecond
-
 // Held is a Guard with its git folders held open, so that they are found again
 // wherever a sandbox has moved them.
 type Held struct {
@@ -92,7 +88,6 @@ func Revert(g Guard, since time.Time) []Finding {
 // done, or not be looked at, is a Finding that is Open. The sandbox must have
 // ended.
 func (h *Held) Revert(since time.Time) []Finding {
-	since = since.Add(-clockSlack)
 	var found []Finding
 	for _, path := range h.guard.Absent {
 		if f, ok := h.setAside(path); ok {

@@ -32,7 +32,7 @@ func NewGitDirs(g Guard, since time.Time, budget time.Duration, now func() time.
 		return nil, true
 	}
 	defer func() { _ = root.Close() }() // O_PATH: nothing to lose
-	s := scanner{root: root, guard: g, since: since.Add(-clockSlack), queue: []string{""}, found: nil, truncated: false, more: 0}
+	s := scanner{root: root, guard: g, since: since, queue: []string{""}, found: nil, truncated: false, more: 0}
 	s.found = newModules(g, s.since)
 	end := now().Add(budget)
 	for len(s.queue) > 0 {

@@ -42,7 +42,9 @@ type Workspace struct {
 
 // Guard is what Revert, HostRun and NewGitDirs need to know of a workspace. It
 // has a wire form because the watchdog keeps one too. The zero value guards
-// nothing.
+// nothing. The instant since when things count as the run's is one of
+// beneath.Clock: by the wall clock, which is ahead of the stamps that files get,
+// what was made right after it would be older.
 type Guard struct {
 	Root    string   `json:"root"`     // the workspace
 	GitDirs []string `json:"git_dirs"` // git folders that the sandbox may write to

@@ -57,7 +57,7 @@ func (u *running) startLimits() error {
 		s.DiskBytes, s.Inodes = 0, 0
 	}
 	if u.guarded() {
-		s.Guard, s.Started = u.plan.guard, u.started
+		s.Guard, s.Started = u.plan.guard, u.stamped
 	}
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes

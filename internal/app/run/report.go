@@ -179,12 +179,12 @@ func (u *running) files() {
 	right, open := workspace.Split(u.reverted)
 	u.report(bailey.EventFileReverted, "set right after the run", right)
 	u.report(bailey.EventFileOpen, "NOT set right: do not run git in this checkout before you have looked", open)
-	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.started, scanBudget, time.Now)
+	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.stamped, scanBudget, time.Now)
 	u.report(bailey.EventFileGit, "do not run git there, nor in a checkout above, before you have looked", repos)
 	if truncated {
 		u.warn(fmt.Sprintf("not all of the workspace was looked through for new git folders: it took more than %v, or a folder could not be read", scanBudget))
 	}
-	u.reportRuns(workspace.HostRun(u.plan.guard, u.started))
+	u.reportRuns(workspace.HostRun(u.plan.guard, u.stamped))
 	if changed := u.plan.place.Look().Since(u.plan.seen); changed != "" {
 		u.warn("policy: " + changed)
 	}

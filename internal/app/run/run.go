@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/session"
 	"github.com/bailey-dev/bailey/internal/watch"
 	"github.com/bailey-dev/bailey/internal/wire"
@@ -48,7 +49,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 		return 0, err
 	}
 	out.sandbox = p.spec.ID
-	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16), ready: make(chan struct{})}
+	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	if u.guarded() {
 		u.held = workspace.Hold(p.guard)
 		defer u.held.Release()
@@ -65,6 +66,7 @@ type running struct {
 	plan    *plan
 	out     *output
 	started time.Time
+	stamped time.Time // the same moment by the clock of files' stamps
 
 	held    *workspace.Held     // nil for a workspace that is only read
 	trip    *workspace.Tripwire // likewise
@@ -397,7 +399,7 @@ func (u *running) setRight() {
 	if u.held == nil || u.isRight {
 		return
 	}
-	u.reverted = slices.Concat(u.trip.Stop(), u.held.Revert(u.started))
+	u.reverted = slices.Concat(u.trip.Stop(), u.held.Revert(u.stamped))
 	u.isRight = true
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/engine/local"
 	"github.com/bailey-dev/bailey/internal/harness"
 	"github.com/bailey-dev/bailey/internal/launch"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -67,7 +68,7 @@ func Delegate(ctx context.Context, h Host, r Request) (Outcome, error) {
 		return o, err
 	}
 	out.sandbox = p.spec.ID
-	u := &running{host: h, req: &r, plan: p, out: out, started: time.Now(), stop: make(chan ending, 16), ready: make(chan struct{})}
+	u := &running{host: h, req: &r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	go u.stopWith(r.Task.Stop)
 	o.Code, err = u.run(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/watch"
 	ws "github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -134,7 +135,7 @@ func TestRevert(t *testing.T) {
 		Script: "cd " + dir + " && mkdir -p .git/hooks/deep && ln -s " + outside + " .git/hooks/out && ln -s " + keep +
 			" .git/COMMIT_EDITMSG && ln -s " + outside + " linked && echo > .git/commondir && echo > made; sleep 1000",
 		Settings: watch.Settings{
-			Workspace: dir, Started: time.Now(),
+			Workspace: dir, Started: beneath.Clock(),
 			Guard: ws.Guard{
 				Root: dir, GitDirs: []string{git}, Watch: nil,
 				Absent: []string{git + "/hooks", git + "/commondir", git + "/absent", dir + "/linked/hooks"},

@@ -217,6 +217,15 @@ func readDir(dir *os.File, rel string, limit int, resolve uint64) ([]Entry, erro
 	return entries, nil
 }
 
+// Clock is the time that the kernel stamps files with: that of the last tick
+// (CLOCK_REALTIME_COARSE, clock_gettime(2)). What is changed later has no stamp
+// before it, and what was changed in an earlier tick has.
+func Clock() time.Time {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &t) // a clock of every Linux since 2.6.32
+	return time.Unix(t.Sec, t.Nsec)
+}
+
 // Writable reports whether the caller may make files in dir.
 func Writable(dir *os.File) bool {
 	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
