@@ -612,10 +612,20 @@ func TestEGR12_APersonIsAsked(t *testing.T) {
 		if fi, err := os.Stat(filepath.Join(y.Home, ".config/bailey/config.yaml")); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("its mode: %v, %v", fi, err)
 		}
+		// A no is one, also where a rule comes of it.
+		for host, forHow := range map[string]string{"c.wild.test": "--run", "d.wild.test": "--always"} {
+			tell(host, 1)
+			comesUp(t, y, host)
+			y.Run(t, "net", "deny", host, forHow).OK(t)
+			count(host+" 403 answered-no", 1)
+		}
+		if log := y.Run(t, "net", "log", "--denied").OK(t); strings.Contains(log.Stdout, "policy-changed") || strings.Contains(log.Stdout, "denied-by-rule") || strings.Count(log.Stdout, "answered-no") != 4 {
+			t.Errorf("on record: %s", log.Stdout)
+		}
 		y.Run(t, "stop", "asking").OK(t)
 		_, stderr := box.Output()
 		for _, kind := range []bailey.EventType{bailey.EventNetAsk, bailey.EventNetAnswered} {
-			if n := strings.Count(stderr, fmt.Sprintf(`"type":%q`, kind)); n != 4 {
+			if n := strings.Count(stderr, fmt.Sprintf(`"type":%q`, kind)); n != 6 {
 				t.Errorf("%d of %s:\n%s", n, kind, stderr)
 			}
 		}

@@ -116,7 +116,9 @@ func (p *Proxy) Adopt(ctx context.Context, next policy.Policy) (cut int) {
 // review decides a flow again, as what it was decided as and to where it went.
 func (f *flow) review() bailey.Decision {
 	d := bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
-	if s := f.standing.Load(); s != nil { // else it has still to be decided, or was refused
+	// One that waits for a person was never open: its question has been settled,
+	// and it decides once more when it wakes.
+	if s := f.standing.Load(); s != nil && !f.asking.Load() { // nil: it has still to be decided, or was refused
 		d = f.reviewOne(s)
 	}
 	f.requests.Range(func(_, v any) bool {

@@ -120,15 +120,16 @@ func (r *ruling) reload(mark settings.Mark, own bool) bool {
 	defer func() { r.told.own = true }() // an answer is the user's too
 	files, bad, err := settings.LoadApart(r.u.plan.place)
 	if err != nil {
+		r.told.reads()
 		r.fault(err, "what held before holds")
 		return true
 	}
 	if r.rushed = !r.rushed && !r.u.plan.place.Mark().Equal(mark); r.rushed {
 		return false
 	}
+	r.told.reads()
 	if bad == nil {
 		if bad = r.adopt(r.asGiven(files, mark)); bad == nil {
-			r.told.recovered = true
 			return true
 		}
 	}
@@ -300,21 +301,28 @@ func (r *ruling) current() policy.Policy { return *r.holds.Load() }
 
 // told bounds what is said of the files, which a sandbox can rewrite for ever.
 type told struct {
-	last      string // the latest warning: it is said once while it stays
-	recovered bool   // and again when all was well in between
-	count     int
-	own       bool // what is said now is of what the user did, which no sandbox is to drown
+	last  map[string]bool // warnings of the reading before this one: what stays is said once
+	now   map[string]bool // of this one
+	count int
+	own   bool // what is said now is of what the user did, which no sandbox is to drown
 }
 
 // mostTold is how many changes, and warnings, of a project's file a run tells of.
 const mostTold = 100
 
+// reads begins a reading of the files. Each change has two.
+func (t *told) reads() { t.last, t.now = t.now, map[string]bool{} }
+
+// warns reports whether a warning is to be said.
 func (t *told) warns(message string) bool {
-	if message == t.last && !t.recovered {
+	if t.now[message] || len(t.now) >= mostTold {
 		return false
 	}
-	t.last, t.recovered = message, false
-	return t.may()
+	if t.now == nil {
+		t.now = map[string]bool{}
+	}
+	t.now[message] = true
+	return !t.last[message] && t.may()
 }
 
 func (t *told) may() bool {
@@ -382,6 +390,21 @@ func (r *ruling) once(rule policy.Rule, allow bool) (string, error) {
 	return fmt.Sprintf("%s: what waited was refused", rule), nil
 }
 
+// refuseWaiting has a person's no be the answer to what waits for one, and not
+// a rule that comes of it.
+func (r *ruling) refuseWaiting(rule policy.Rule) error {
+	for _, p := range r.asking.list("") {
+		if !about(rule, p) {
+			continue
+		}
+		_, err := r.steer.tell(gate.Message{Answer: &gate.Answer{Host: p.Host, Port: p.Port, Allow: false}})
+		if err != nil && bailey.KindOf(err) != bailey.Invalid { // it was answered meanwhile
+			return err
+		}
+	}
+	return nil
+}
+
 // about reports whether a rule speaks of what is asked.
 func about(rule policy.Rule, p control.Pending) bool {
 	ask := policy.Request{Protocol: policy.ProtocolTCP, Host: p.Host, Port: p.Port}
@@ -415,6 +438,9 @@ func (r *ruling) grant(rule policy.Rule, allow, always bool) (string, error) {
 		}
 	} else {
 		refused = append(refused, rule)
+		if err := r.refuseWaiting(rule); err != nil {
+			return "", err
+		}
 	}
 	const most = 1000 // of a person's answers in a run
 	if len(granted)+len(refused) > most {
