@@ -123,6 +123,12 @@ func TestEGR13_AProjectsFileOnlyTightens(t *testing.T) {
 		}
 		attack(t, y, []attempt{allowed, refusedEvil})
 
+		// It says that there is no network, and a flag asks for one: neither is
+		// passed over. What it lists beside that adds nothing.
+		y.Write(t, "bailey.yaml", "net:\n  mode: none\n  allow: [evil.test]\n")
+		doesNotStart(t, y, "--allow and mode none of "+filepath.Join(y.Dir, "bailey.yaml")+":2:9 contradict each other", "--allow", "allow.test")
+		attack(t, y, []attempt{web("the project's none", "11.0.0.66:80", "evil.test", nil, fails("ENETUNREACH"))})
+
 		// Twin: trusted, it adds; and deny-all stays all the same.
 		y.Write(t, "bailey.yaml", "net:\n  allow: [evil.test]\n")
 		y.Run(t, "policy", "trust").OK(t)
@@ -131,7 +137,7 @@ func TestEGR13_AProjectsFileOnlyTightens(t *testing.T) {
 
 		// A sandbox that edits it ends the trust, and so does its copy of it.
 		y.Sh(t, "echo '# an edit' >>bailey.yaml").OK(t)
-		doesNotStart(t, y, "is not trusted")
+		doesNotStart(t, y, "is not trusted any more, as it was changed since it was")
 		y.Write(t, "bailey.yaml", "net:\n  allow: [evil.test]\n")
 		userPolicy(t, y, "net:\n  mode: none\n")
 		attack(t, y, []attempt{web("the user's none", "11.0.0.66:80", "evil.test", nil, fails("ENETUNREACH"))})

@@ -379,6 +379,8 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 	}
 	mode, err := bailey.ParseNetMode(f.Net)
 	switch {
+	case err != nil && f.Weak:
+		return nil, flagError(byEnvironment+" in the environment", err)
 	case err != nil:
 		return nil, flagError("--net", err)
 	case !f.Weak:
@@ -388,7 +390,26 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 	case f.Ask:
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, nil
 	}
-	return &Setting[bailey.NetMode]{mode, "BAILEY_NET"}, nil
+	return &Setting[bailey.NetMode]{mode, byEnvironment}, nil
+}
+
+// asking is a flag that asks for a network, or "".
+func (f Flags) asking() string {
+	switch {
+	case len(f.Allow) > 0:
+		return byAllow
+	case len(f.Services) > 0:
+		return "--host-service"
+	case len(f.Presets) > 0:
+		return "--preset"
+	case len(f.Secrets) > 0:
+		return "--secret"
+	case f.Ask:
+		return byAsk
+	case f.Net != "" && f.Net != bailey.NetNone.String() && !f.Weak:
+		return "--net " + f.Net
+	}
+	return ""
 }
 
 func flagRules(flag string, list []string, parse func(string) (policy.Rule, error)) ([]Held, error) {

@@ -38,6 +38,7 @@ type Files struct {
 	User    *File
 	Project *File
 	Trusted bool     // the project's, as it is now
+	Edited  bool     // the project's was trusted, and not as it is now
 	Doubts  []string // files that were trusted and do not hold as they were, a sentence each
 }
 
@@ -64,7 +65,7 @@ func LoadApart(p Place) (out Files, project, err error) {
 		return out, nil, err
 	}
 	if out.Project, project = p.ReadProject(); project == nil && out.Project != nil {
-		out.Trusted, project = p.Trust().Holds(out.Project.Path, out.Project.Data)
+		out.Trusted, out.Edited, project = p.Trust().state(out.Project)
 	}
 	return out, project, nil
 }

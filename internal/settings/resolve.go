@@ -30,6 +30,11 @@ type Effective struct {
 	// Widens lists what a project's file that is not trusted would add. While
 	// there is any, nothing is started; what holds is then without it.
 	Widens []Widening
+
+	opened bool   // the mode is that of flags which name a host, in the place of the user's none
+	edited bool   // the project's file was trusted, and not as it is now
+	closed string // where a project's file says none, against flags that ask for a network; or ""
+	asking string // one of those flags
 }
 
 // Widening is one thing by which a project's file would let more through.
@@ -70,6 +75,7 @@ func Resolve(s Sources, h mirror.Host) (Effective, error) {
 		return base, err
 	}
 	project = s.Project.Net
+	base.edited = s.Edited
 	if base.shut() && !s.regardless { // whatever a project's file says
 		base.Deny = append(base.Deny, project.Deny...)
 		return base, nil
@@ -83,6 +89,9 @@ func Resolve(s Sources, h mirror.Host) (Effective, error) {
 		base.widen(project, flags)
 	} else {
 		base.tighten(project)
+	}
+	if m := project.Mode; base.Mode.Value == bailey.NetNone && m != nil && m.Value == bailey.NetNone {
+		base.Mode, base.closed, base.asking = *m, m.From, s.Flags.asking()
 	}
 	return base, nil
 }
@@ -209,11 +218,13 @@ func (e *Effective) setMode(user, flags Net) error {
 	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0 && !asks):
 		e.Mode = *user.Mode
 	case user.Mode != nil && given == 0:
-		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAsk}
+		e.Mode, e.opened = Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, true
 	case user.Mode != nil: // a flag opens the user's none, for what it names
-		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}
-	case len(e.Allow) > 0 || e.Ask.Value:
-		e.Mode.Value = bailey.NetAllow
+		e.Mode, e.opened = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, true
+	case len(e.Allow) > 0:
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, e.Allow[0].From}
+	case e.Ask.Value:
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, e.Ask.From}
 	}
 	return nil
 }
@@ -224,10 +235,15 @@ const (
 	byDefault = "default"
 	byAllow   = "--allow"
 	byAsk     = "--ask"
+
+	byEnvironment = "BAILEY_NET"
 )
 
 // shut reports whether the user has said that there is no network.
 func (e *Effective) shut() bool { return e.Mode.Value == bailey.NetNone && e.Mode.From != byDefault }
+
+// ClosedBy is where a project's file says that there is no network, or "".
+func (e Effective) ClosedBy() string { return e.closed }
 
 // widen adds a project's file that is trusted. What a flag says stays.
 func (e *Effective) widen(project, flags Net) {
@@ -235,7 +251,7 @@ func (e *Effective) widen(project, flags Net) {
 	e.Deny = append(e.Deny, project.Deny...)
 	e.Presets = append(e.Presets, project.Presets...)
 	switch {
-	case flags.Mode != nil, e.Mode.From == byAllow, e.Mode.From == byAsk:
+	case flags.Mode != nil, e.opened:
 	case project.Mode != nil:
 		e.Mode = *project.Mode
 	case e.Mode.Value == bailey.NetNone && len(project.Allow) > 0:
@@ -253,8 +269,12 @@ func (e *Effective) widen(project, flags Net) {
 }
 
 // tighten takes of a project's file that is not trusted what lets less
-// through, and notes the rest.
+// through, and notes the rest. A file that says none adds nothing, whatever it
+// lists.
 func (e *Effective) tighten(project Net) {
+	if project.Mode != nil && project.Mode.Value == bailey.NetNone {
+		project = Net{Mode: project.Mode, Deny: project.Deny}
+	}
 	base := e.Policy()
 	var covered []Held
 	for _, h := range project.Allow {
@@ -306,8 +326,15 @@ func (e Effective) Refusal() error {
 		if n := len(e.Widens) - 1; n > 0 {
 			more = fmt.Sprintf(", and %d more", n)
 		}
-		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("%s: the project's file would widen what you allow (%s%s) and is not trusted", w.From, w.What, more),
-			"bailey policy diff shows it, bailey policy trust agrees to it as it is now; --net none does without it")
+		state, shows := "is not trusted", "shows it"
+		if e.edited {
+			state, shows = "is not trusted any more, as it was changed since it was", "shows what changed"
+		}
+		return bailey.NewError(bailey.Forbidden, fmt.Sprintf("%s: the project's file would widen what you allow (%s%s) and %s", w.From, w.What, more, state),
+			"bailey policy diff "+shows+", bailey policy trust agrees to it as it is now; --net none does without it")
+	}
+	if e.closed != "" && e.asking != "" {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s and mode none of %s contradict each other", e.asking, e.closed), "leave the flag out, or take the mode out of the file")
 	}
 	return nil
 }

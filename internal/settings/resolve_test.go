@@ -115,6 +115,7 @@ func TestResolve(t *testing.T) {
 		{what: "a wider mode", user: "net: {allow: [u.test]}", project: "net: {mode: open}", without: "allow +u.test !mode open", with: "open +u.test"},
 		{what: "a narrower mode", user: "net: {mode: open}", project: "net: {mode: none}", without: "none", with: "none"},
 		{what: "a list in place of open", user: "net: {mode: open}", project: "net: {mode: allow, allow: [p.test]}", without: "allow +p.test", with: "allow +p.test"},
+		{what: "none beside a list", project: "net: {mode: none, allow: [p.test], presets: [claude], ask: true, dns: open, deny: [d.test]}", without: "none -d.test", with: "none dns-open ask +p.test +api.anthropic.com:443 -d.test"},
 		{what: "open in place of full", user: "net: {mode: full}", project: "net: {mode: open}", without: "open", with: "open"},
 		{what: "names", user: "net: {allow: [u.test]}", project: "net: {dns: open}", without: "allow +u.test !dns open", with: "allow dns-open +u.test"},
 		{what: "names closed", user: "net: {allow: [u.test], dns: open}", project: "net: {dns: rules}", without: "allow +u.test", with: "allow +u.test"},
@@ -148,6 +149,35 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// A flag that asks for a network, and a project's file that says there is none:
+// neither is passed over.
+func TestEffective_RefusesFlagsAgainstAProjectsNone(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]settings.Flags{
+		"":               {},
+		"--allow and":    {Allow: []string{"a.test"}},
+		"--host-service": {Services: []string{"80"}},
+		"--preset and":   {Presets: []string{"claude"}},
+		"--ask and":      {Ask: true},
+	} {
+		for _, trusted := range []bool{false, true} {
+			s := settings.Sources{Flags: f, Files: settings.Files{Project: parse(t, "net: {mode: none}"), Trusted: trusted}}
+			e, err := settings.Resolve(s, nowhere())
+			if err != nil || e.Mode.Value != bailey.NetNone || e.ClosedBy() != "bailey.yaml:1:13" {
+				t.Fatalf("%+v: %+v, %q, %v", f, e.Mode, e.ClosedBy(), err)
+			}
+			err = e.Refusal()
+			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bailey.yaml:1:13")) {
+				t.Errorf("%+v: %v, want %q", f, err, want)
+			}
+		}
+	}
+	weak := settings.Sources{Flags: settings.Flags{Net: "open", Weak: true}, Files: settings.Files{Project: parse(t, "net: {mode: none}")}}
+	if e, err := settings.Resolve(weak, nowhere()); err != nil || e.Refusal() != nil || e.Mode.Value != bailey.NetNone {
+		t.Errorf("the environment's mode: %+v, %v, %v", e.Mode, err, e.Refusal())
+	}
+}
+
 func TestEffective_RefusesWhatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -172,6 +202,7 @@ func TestResolve_FlagsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]settings.Flags{
 		"--net: unknown":      {Net: "opne"},
+		"BAILEY_NET in the":   {Net: "opne", Weak: true},
 		"--dns: unknown":      {DNS: "all"},
 		"--allow: ":           {Allow: []string{"https://a.test"}},
 		"--deny: ":            {Deny: []string{"*"}},

@@ -28,13 +28,14 @@ var readShared = sync.OnceValues(func() (sharedHosts, error) {
 
 // Warnings says, a line each and with the place, which allow rules of a file
 // name a host that strangers share, and what makes them narrower. Such a rule
-// holds; it lets more through than it looks like.
+// holds; it lets more through than it looks like. Those that let nothing through
+// come first.
 func (f *File) Warnings() ([]string, error) {
 	shared, err := readShared()
 	if err != nil {
 		return nil, fmt.Errorf("read the list of shared hosts: %w", err)
 	}
-	var out []string
+	out := f.Net.dead()
 	for _, h := range f.Net.Allow {
 		about := shared.about(h)
 		line := h.From + ": warning: " + about

@@ -48,3 +48,32 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 }
+
+// An allow rule that lets nothing through is warned of.
+func TestWarnings_OfRulesThatAreDead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"net: {mode: none, allow: [a.test]}":                                         "bailey.yaml:1:13: warning: mode none keeps out",
+		"net: {mode: none, presets: [npm]}":                                          "bailey.yaml:1:13: warning: mode none keeps out",
+		"net: {mode: none, deny: [a.test]}":                                          "",
+		"net: {allow: [a.test], deny: [a.test]}":                                     "bailey.yaml:1:15: warning: deny beats allow, and the deny rule a.test (bailey.yaml:1:31) refuses all of a.test",
+		"net: {allow: [a.test], deny: ['*.test']}":                                   "the deny rule *.test",
+		"net: {allow: ['*.a.test'], deny: ['*.a.test']}":                             "the deny rule *.a.test",
+		"net: {allow: ['*.a.test'], deny: [b.a.test]}":                               "",
+		"net: {allow: [a.test], deny: ['a.test:443']}":                               "",
+		"net: {allow: [a.test], deny: ['a.test:443', 'a.test:80']}":                  "refuses all of a.test",
+		"net: {allow: ['a.test:443'], deny: ['a.test:443']}":                         "refuses all of a.test:443",
+		"net: {allow: [a.test], deny: [{host: a.test, methods: [GET]}]}":             "",
+		"net: {allow: [a.test], deny: [{host: a.test, addresses: [11.0.0.0/24]}]}":   "",
+		"net: {allow: [11.0.0.10], deny: [11.0.0.0/24]}":                             "the deny rule 11.0.0.0/24",
+		"net: {allow: [{host: a.test, ports: [8080, 8081]}], deny: ['a.test:8080']}": "refuses all of a.test:8080",
+	} {
+		got, err := parse(t, text).Warnings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}

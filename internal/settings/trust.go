@@ -41,6 +41,17 @@ func (t Trust) Holds(path string, data []byte) (bool, error) {
 	return err == nil && was != nil && was.Path == path && was.SHA256 == digest(data), err
 }
 
+// state reports whether a project's file is trusted as it is now, or was as it
+// was before.
+func (t Trust) state(f *File) (now, before bool, err error) {
+	was, err := t.last(f.Path)
+	if err != nil || was == nil {
+		return false, false, err
+	}
+	now = was.SHA256 == digest(f.Data)
+	return now, !now, nil
+}
+
 // Last returns what a file held when it was trusted, or nil if it never was.
 func (t Trust) Last(path string) ([]byte, error) {
 	was, err := t.last(path)

@@ -52,6 +52,9 @@ func (u *running) netLine() string {
 	line := "network: "
 	switch p.Mode {
 	case bailey.NetNone:
+		if by := u.plan.effective.ClosedBy(); by != "" {
+			return line + "none (" + by + ")"
+		}
 		return line + "none (--allow HOST lets it reach one)"
 	case bailey.NetOpen:
 		line += "open: any public address"
@@ -76,9 +79,11 @@ func (u *running) netLine() string {
 }
 
 func rulesLine(list []policy.Rule) string {
-	rules := make([]string, len(list))
-	for i, r := range list {
-		rules[i] = r.Brief()
+	var rules []string
+	for _, r := range list { // a file and a flag may say the same
+		if text := r.Brief(); !slices.Contains(rules, text) {
+			rules = append(rules, text)
+		}
 	}
 	return shortList(rules)
 }
