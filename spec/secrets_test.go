@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/netlog"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/testkit/ca"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -585,7 +587,37 @@ func TestSEC01_LifeOfASecret(t *testing.T) {
 				t.Error("a request arrived after the secret was gone")
 			}
 		}
+		refusedOnce(t, y)
 	})
+}
+
+// refusedOnce: of a connection whose only request was refused for its secret,
+// nothing was passed on, and nothing is on record as allowed.
+func refusedOnce(t *testing.T, y *yard.Yard) {
+	t.Helper()
+	refused, allowed := map[uint64]bool{}, map[uint64]bool{}
+	for line := range strings.Lines(y.Run(t, "net", "log", "--json").OK(t).Stdout) {
+		var r netlog.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Reason == policy.ReasonSecretWithdrawn {
+			refused[r.Connection] = true
+			if r.BytesIn != 0 {
+				t.Errorf("%d bytes are said to come from the host", r.BytesIn)
+			}
+		} else if r.Verdict == bailey.Allow.String() && r.Reason == "" {
+			allowed[r.Connection] = true
+		}
+	}
+	for number := range refused {
+		if allowed[number] {
+			t.Errorf("connection %d is on record as refused and allowed", number)
+		}
+	}
+	if len(refused) == 0 || len(allowed) == 0 {
+		t.Errorf("on record are %d refused and %d allowed connections", len(refused), len(allowed))
+	}
 }
 
 func statOf(t *testing.T, path string) *syscall.Stat_t {

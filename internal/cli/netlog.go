@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/netlog"
 	"github.com/bailey-dev/bailey/internal/policy"
@@ -28,7 +30,7 @@ type netLogCommand struct {
 
 // Help is what `bailey net log --help` says beyond the flags.
 func (netLogCommand) Help() string {
-	return `Prints the record of your own sandboxes, the running and those that have ended, the oldest decision first. A connection is on record when it has ended; one that goes on is so too, soon after it was allowed, and says "open". What the sandbox says of itself is marked: program is "claimed: curl/8.5.0".
+	return `Prints the record of your own sandboxes, the running and those that have ended, the oldest decision first. A connection is on record when it has ended; one that goes on is so too, soon after it was allowed, and says "open". A sandbox that --sandbox names has to run, or to be on record. What the sandbox says of itself is marked: program is "claimed: curl/8.5.0".
 
 Examples:
   bailey net log --since 1h --denied
@@ -51,6 +53,9 @@ func (c *netLogCommand) Run(a *app) error {
 		since = a.now().Add(-d)
 	}
 	show := c.shower(a)
+	if err := c.known(a, r); err != nil {
+		return err
+	}
 	if !c.Follow {
 		return show.history(r, since)
 	}
@@ -62,6 +67,42 @@ func (c *netLogCommand) Run(a *app) error {
 		return nil
 	}
 	return err
+}
+
+// errFound ends a reading that has found what it looked for.
+var errFound = errors.New("found")
+
+// known refuses the name of a sandbox that neither runs nor has a record: it is
+// a slip, and no quiet sandbox. One that is followed may be yet to come.
+func (c *netLogCommand) known(a *app, r *netlog.Reader) error {
+	name := string(c.Sandbox)
+	if name == "" {
+		return nil
+	}
+	running, err := control.List(a.ctx, a.host.Dirs.Runtime)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(running, func(i control.Info) bool { return i.Name == name || string(i.ID) == name }) {
+		return nil
+	}
+	err = r.Read(time.Time{}, func(rec netlog.Record) error {
+		if rec.Sandbox == name || string(rec.ID) == name {
+			return errFound
+		}
+		return nil
+	})
+	r.Rewind()
+	switch {
+	case errors.Is(err, errFound):
+		return nil
+	case err != nil:
+		return err
+	case c.Follow:
+		_, _ = fmt.Fprintf(a.stderr, "note: no sandbox named %q is running, and none is on record: this waits for one\n", terminal.Sanitize(name))
+		return nil
+	}
+	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running, and none is on record", name), "bailey ps lists those that run; bailey net log without --sandbox prints the record of all")
 }
 
 // before prints what was before what is followed.
@@ -126,6 +167,12 @@ type connection struct {
 	number uint64
 }
 
+func connectionOf(r netlog.Record) connection { return connection{r.ID, r.Connection} }
+
+// endsOne reports whether a record may be that of the end of a connection which
+// was on record as open. That of a secret's use is of one request.
+func endsOne(r netlog.Record) bool { return !r.Open && r.Secret == "" && r.Connection != 0 }
+
 // history prints what is on record. A person reads of each connection once: of
 // one that has ended, its end.
 func (s shower) history(r *netlog.Reader, since time.Time) error {
@@ -134,8 +181,8 @@ func (s shower) history(r *netlog.Reader, since time.Time) error {
 	}
 	ended := map[connection]bool{} // of those that were open for a while
 	err := r.Read(since, func(rec netlog.Record) error {
-		key := connection{rec.ID, rec.Connection}
-		if _, known := ended[key]; known || rec.Open {
+		key := connectionOf(rec)
+		if _, known := ended[key]; rec.Open || known && endsOne(rec) {
 			ended[key] = !rec.Open
 		}
 		return nil
@@ -145,7 +192,7 @@ func (s shower) history(r *netlog.Reader, since time.Time) error {
 	}
 	r.Rewind()
 	return r.Read(since, func(rec netlog.Record) error {
-		if rec.Open && ended[connection{rec.ID, rec.Connection}] {
+		if rec.Open && ended[connectionOf(rec)] {
 			return nil
 		}
 		return s.row(rec)
@@ -207,6 +254,9 @@ func detailsOf(r netlog.Record) []string {
 		add(r.Message)
 		return out
 	}
+	if r.Secret != "" {
+		return append(out, useOf(r)...)
+	}
 	if r.Rule != "" {
 		add("rule " + r.Rule)
 	}
@@ -224,6 +274,22 @@ func detailsOf(r netlog.Record) []string {
 	add(r.Program)
 	if r.Name == "" && r.Verdict != bailey.Allow.String() {
 		add(r.Message) // it quotes what was said in the place of a name
+	}
+	return out
+}
+
+// useOf is what is known of a request that carried a secret. Its path is that of
+// the secret's rule: what was asked for below is on no record.
+func useOf(r netlog.Record) []string {
+	out := []string{"secret " + r.Rule}
+	if r.Status > 0 {
+		out = append(out, strconv.Itoa(r.Status))
+	}
+	if r.Method != "" {
+		out = append(out, r.Method)
+	}
+	if r.Path != "" && r.Path != "/" {
+		out = append(out, "below "+r.Path)
 	}
 	return out
 }

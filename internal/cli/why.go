@@ -129,6 +129,9 @@ func (c *netWhyCommand) last(a *app, ask policy.Request, written bool) ([]netlog
 		if !same || !here || rec.Verdict == "" || written && rec.Port != ask.Port && rec.Port != 0 {
 			return nil
 		}
+		if endsOne(rec) { // then that it was open once says nothing more
+			out = slices.DeleteFunc(out, func(o netlog.Record) bool { return o.Open && connectionOf(o) == connectionOf(rec) })
+		}
 		if out = append(out, rec); len(out) > mostLast {
 			out = out[1:]
 		}

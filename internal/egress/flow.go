@@ -307,8 +307,12 @@ func (f *flow) finish() {
 		f.p.cfg.Recorder.Record(ev)
 	}
 	f.conclude()
+	used := f.dialled.Load() != nil
+	if !used { // whatever the sandbox was answered came from us
+		f.in.Store(0)
+	}
 	f.endCut()
-	if !f.told || f.decision.Verdict == bailey.Allow {
+	if allowed := f.decision.Verdict == bailey.Allow; !f.told || allowed && (used || f.decision.Reason != "") {
 		f.record()
 	}
 	if f.kept {

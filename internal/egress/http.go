@@ -112,7 +112,7 @@ func (e *exchange) run(ctx context.Context, conn net.Conn) {
 }
 
 // settle leaves the decision to record: a connection that was used well and
-// then refused has two.
+// then refused has two. One of which nothing was passed on was not used.
 func (e *exchange) settle() {
 	f := e.f
 	if e.guard != nil {
@@ -125,7 +125,7 @@ func (e *exchange) settle() {
 		f.refuse(policy.ReasonSilent, "the TLS connection, which is opened, ended before a request in it was whole")
 	case e.first == "" && f.decision.Reason == "":
 		f.refuse(policy.ReasonBadRequest, "the connection ended before a request was whole")
-	case e.first != "" && f.decision.Verdict != bailey.Allow:
+	case e.first != "" && f.decision.Verdict != bailey.Allow && f.dialled.Load() != nil:
 		refused, asked := f.decision, f.seen
 		f.decision, f.seen = e.began, e.opening
 		f.record()

@@ -49,7 +49,7 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 	}
 	switch {
 	case e.Type == bailey.EventSecretUse:
-		r.Verdict, r.Rule, r.Reason, r.Secret, r.Status = bailey.Allow.String(), "secret "+e.Name, policy.ReasonSecretUsed, e.Secret, e.Status
+		r.Verdict, r.Rule, r.Reason, r.Secret, r.Status = bailey.Allow.String(), e.Name, policy.ReasonSecretUsed, e.Secret, e.Status
 		return r, true
 	case e.Type == bailey.EventModelCall, e.Type == bailey.EventModelRefused:
 		return ofModel(r, e), true
