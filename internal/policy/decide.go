@@ -77,7 +77,7 @@ func Decide(p Policy, r Request) bailey.Decision { return NewIndex(p).Decide(r) 
 func (x *Index) Decide(r Request) bailey.Decision {
 	mode := x.policy.Mode
 	if mode != bailey.NetAllow && mode != bailey.NetOpen && mode != bailey.NetFull {
-		return denied(ReasonModeNone, "", "this sandbox has no network; the person who started it can allow a host with: bailey run --allow HOST")
+		return denied(ReasonModeNone, "", "this sandbox has no network"+toStarter+" can allow a host with: bailey run --allow HOST")
 	}
 	t, refusal := x.read(r)
 	if refusal != nil {
@@ -91,7 +91,7 @@ func (x *Index) Decide(r Request) bailey.Decision {
 		return bailey.Decision{Verdict: bailey.Allow, Rule: rule.text, Reason: "", Detail: ""}
 	}
 	if isReserved(t.Host) {
-		return denied(ReasonNotAllowed, "", fmt.Sprintf("%s stands for this machine, and no rule opens that service; the person who started this can with: bailey run --host-service PORT", t.flag()))
+		return denied(ReasonNotAllowed, "", fmt.Sprintf("%s stands for this machine, and no rule opens that service%s can with: bailey run --host-service PORT", t.flag(), toStarter))
 	}
 	if !mode.ByList() || t.anyPort && x.policy.DNS == bailey.DNSOpen {
 		return bailey.Decision{Verdict: bailey.Allow, Rule: "", Reason: "", Detail: ""}
@@ -381,24 +381,34 @@ func (t *target) unlisted(why []outsider) bailey.Decision {
 		for _, o := range why {
 			ports = append(ports, o.rule.portText())
 		}
-		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d; %s",
+		return denied(ReasonPortNotAllowed, "", fmt.Sprintf("%s is allowed on port %s, not on %d%s",
 			t.text, strings.Join(ports, ", "), t.Port, t.advice()))
 	}
-	return denied(ReasonNotAllowed, "", t.flag()+" is not on the allow list of this sandbox; "+t.advice())
+	return denied(ReasonNotAllowed, "", t.flag()+" is not on the allow list of this sandbox"+t.advice())
 }
+
+// toStarter begins what a refusal says to the one who started the sandbox.
+const toStarter = "; the person who started this"
 
 // advice says which flag opens the target, or that there is none, as for a
 // name without a dot.
 func (t *target) advice() string {
 	if !t.nameable() {
-		return "and no rule can name it"
+		return "; and no rule can name it"
 	}
-	return "the person who started this can allow it with: bailey run --allow " + t.flag()
+	return toStarter + " can allow it with: bailey run --allow " + t.flag()
+}
+
+// WithoutAdvice is the detail of a decision for somebody who is told in another
+// way what to do: not inside of a sandbox.
+func WithoutAdvice(detail string) string {
+	said, _, _ := strings.Cut(detail, toStarter)
+	return said
 }
 
 // nameable reports whether an allow rule could speak of the target.
 func (t *target) nameable() bool {
-	return (t.Host == "" || strings.Contains(t.Host, ".")) && (t.Host != "" || !t.Addr.Is6()) && t.Port != dnsPort
+	return !IsMetadata(t.Host) && (t.Host == "" || strings.Contains(t.Host, ".")) && (t.Host != "" || !t.Addr.Is6()) && t.Port != dnsPort
 }
 
 func (t *target) flag() string {

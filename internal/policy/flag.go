@@ -28,7 +28,7 @@ func AllowFlag(ev bailey.Event) (flag string, ok bool) {
 	default:
 		return "", false
 	}
-	if strings.HasSuffix(ev.Host, ".arpa") { // reverse look-ups: nothing to allow
+	if strings.HasSuffix(ev.Host, ".arpa") || IsMetadata(ev.Host) { // reverse look-ups: nothing to allow
 		return "", false
 	}
 	r := Rule{Host: ev.Host, Wildcard: false, Addr: netip.Addr{}, Port: ev.Port}

@@ -68,6 +68,17 @@ func IsLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
+// IsMetadata reports whether a normalised name is that of a cloud's metadata
+// service, which lies at a link-local address and hands out keys. A rule may
+// name it, and opens nothing by that.
+func IsMetadata(name string) bool {
+	switch name {
+	case "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal", "metadata.tencentyun.com":
+		return true
+	}
+	return false
+}
+
 func checkLabel(label string) error {
 	switch {
 	case label == "":

@@ -227,11 +227,15 @@ func bracketRule(s, inner string, port uint16, private bool) (Rule, error) {
 
 func addressRule(s string, a netip.Addr, port uint16, private bool) (Rule, error) {
 	if c := Classify(a); c.Special() && (!private || !c.nameable()) {
-		hint := "leave the rule out, or name a public host"
-		if c.nameable() {
-			hint = fmt.Sprintf("name a public host, or open it in a policy file with host: %s and addresses: [%s]", s, a)
+		if !c.nameable() || a.Is6() {
+			return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), "leave the rule out, or name a public host")
 		}
-		return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), hint)
+		ports := ""
+		if port != 0 {
+			ports = fmt.Sprintf(", ports: [%d]", port)
+		}
+		return Rule{}, bad(s, fmt.Sprintf("%s is %s, which its number alone does not open", a, c),
+			fmt.Sprintf("write it into a policy file with its addresses: {host: %s%s, addresses: [%s]}", a, ports, a))
 	}
 	return Rule{Host: "", Wildcard: false, Addr: a, Port: port}, nil
 }

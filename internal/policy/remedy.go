@@ -33,6 +33,9 @@ func RemedyOf(ev bailey.Event) Remedy {
 	if flag, ok := AllowFlag(ev); ok {
 		return Remedy{Flag: "--allow " + flag, Entry: Entry(flag)}
 	}
+	if IsMetadata(ev.Host) {
+		return Remedy{Note: "a cloud's metadata service: it lies at a link-local address, and no rule opens those"}
+	}
 	if entry := addressEntry(ev); entry != "" {
 		return Remedy{Entry: entry, Note: fmt.Sprintf("%s is an address that only a rule in a file can open", ev.Address)}
 	}
