@@ -334,8 +334,10 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		s.values = append(s.values, candidate{prefix + "gateway", "for the model gateway alone"})
 	case f.Name == "from-env":
 		s.also = alsoVariables
-	case f.Name == "live":
+	case f.Name == "live", f.Name == "sandbox":
 		s.sandboxes = true
+	case f.Name == "secret":
+		s.secrets = true
 	case f.Name == "tool":
 		s.also = alsoCommands
 	case f.PlaceHolder == "FILE":

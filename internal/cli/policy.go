@@ -22,7 +22,7 @@ type policyCommand struct {
 }
 
 type policyCheckCommand struct {
-	File string `arg:"" help:"The file."`
+	File string `arg:"" optional:"" help:"The file. Default: this folder's bailey.yaml."`
 }
 
 // Help is what `bailey policy check --help` says beyond the flags.
@@ -34,7 +34,7 @@ Exit codes: 0 when the file is good; 1 when it is not; 125 when it cannot be rea
 
 // Run checks one file.
 func (c *policyCheckCommand) Run(a *app) error {
-	file, err := settings.ReadFile(c.File)
+	file, err := c.read(a)
 	if e, ok := errors.AsType[*settings.InvalidError](err); ok {
 		for _, p := range e.Problems {
 			_, _ = fmt.Fprintln(a.stderr, terminal.Sanitize(p.String()))
@@ -44,7 +44,7 @@ func (c *policyCheckCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(a.stdout, "%s: ok\n", terminal.Sanitize(c.File))
+	_, _ = fmt.Fprintf(a.stdout, "%s: ok\n", terminal.Sanitize(file.Path))
 	warnings, err := file.Warnings()
 	if err != nil {
 		return err
@@ -60,6 +60,27 @@ func (c *policyCheckCommand) Run(a *app) error {
 		_, _ = fmt.Fprintf(a.stderr, "note: bailey run refuses it here: %s\n", terminal.Sanitize(err.Error()))
 	}
 	return nil
+}
+
+// read reads the file that is named, or else the project's.
+func (c *policyCheckCommand) read(a *app) (*settings.File, error) {
+	if c.File != "" {
+		return settings.ReadFile(c.File)
+	}
+	f, err := a.place().ReadProject()
+	if err == nil && f == nil {
+		return nil, a.noProject()
+	}
+	return f, err
+}
+
+// noProject says that this folder has no policy file.
+func (a *app) noProject() error {
+	hint := "write one, or change to the folder that has it"
+	if name := a.place().Misnamed(); name != "" {
+		hint = name + " is not read: give it the name " + settings.ProjectFile
+	}
+	return bailey.NewError(bailey.NotFound, "this folder has no "+settings.ProjectFile, hint)
 }
 
 // place is where the policy files for the current folder are.
@@ -353,7 +374,7 @@ func (a *app) projectFile() (*settings.File, error) {
 		return nil, invalid.Short(settings.CheckCommand)
 	}
 	if err == nil && f == nil {
-		return nil, bailey.NewError(bailey.NotFound, "this folder has no "+settings.ProjectFile, "write one, or change to the folder that has it")
+		return nil, a.noProject()
 	}
 	return f, err
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
@@ -52,7 +54,7 @@ func (c *policyTestCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.answer(ask, string(c.Policy))
+	r, _, err := a.answer(ask, string(c.Policy))
 	if err != nil {
 		return err
 	}
@@ -77,10 +79,10 @@ func (r testReport) line() string {
 
 // answer answers a question by what holds here, or by a file alone. Where
 // nothing would start by it, it says so.
-func (a *app) answer(ask policy.Request, file string) (testReport, error) {
-	_, e, err := a.holds(file)
+func (a *app) answer(ask policy.Request, file string) (testReport, settings.Sources, error) {
+	s, e, err := a.holds(file)
 	if err != nil {
-		return testReport{}, err
+		return testReport{}, s, err
 	}
 	refused := refusal(e)
 	if refused != "" {
@@ -91,10 +93,10 @@ func (a *app) answer(ask policy.Request, file string) (testReport, error) {
 		_, _ = fmt.Fprintf(a.stderr, "note: %sbailey run does not start: %s\n", without, terminal.Sanitize(refused))
 	}
 	d := outOfReach(ask, policy.Decide(e.Policy(), ask))
-	r := reportOf(ask, d, e.Mode.Value)
+	r := reportOf(ask, here(ask, e, d), e.Mode.Value)
 	r.From, r.Refused = decider(e, ask, d), refused
 	r.Opened = ask.Protocol == policy.ProtocolTLS && policy.NewIndex(e.Policy()).Opens(ask)
-	return r, nil
+	return r, s, nil
 }
 
 // reportOf is the published form of a decision about a question.
@@ -123,6 +125,8 @@ func outOfReach(ask policy.Request, d bailey.Decision) bailey.Decision {
 	case d.Verdict == bailey.Deny:
 	case ask.Host == "" && ask.Addr.Is6():
 		detail = "no sandbox reaches an IPv6 address yet: bailey dials by IPv4 alone"
+	case policy.IsMetadata(ask.Host):
+		detail = "a cloud's metadata service lies at a link-local address, and no rule opens those"
 	case ask.Port == dnsPort:
 		detail = "whatever goes to port 53 is answered by bailey itself"
 	}
@@ -158,7 +162,7 @@ func (c *policyTestCommand) request() (policy.Request, error) {
 func question(text string) (ask policy.Request, written bool, err error) {
 	ask = policy.Request{Protocol: policy.ProtocolTLS, Host: text, Port: 443}
 	if strings.Contains(text, "/") {
-		return ask, false, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", text), "write the host alone, such as example.com:443; policy test takes a path with --path")
+		return ask, false, bailey.NewError(bailey.Invalid, fmt.Sprintf("%q is not a host name", text), "write the host alone"+bareHost(text)+"; bailey policy test takes a path with --path")
 	}
 	if addr, err := netip.ParseAddr(text); err == nil {
 		ask.Host, ask.Addr = "", addr
@@ -189,6 +193,22 @@ func question(text string) (ask policy.Request, written bool, err error) {
 		ask.Protocol = policy.ProtocolHTTP
 	}
 	return ask, found, nil
+}
+
+// bareHost writes the host and port out that a URL names, for a hint.
+func bareHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return ", such as example.com:443"
+	}
+	port := u.Port()
+	if port == "" && u.Scheme == "http" {
+		port = "80"
+	}
+	if port == "" {
+		return ": " + u.Hostname()
+	}
+	return ": " + net.JoinHostPort(u.Hostname(), port)
 }
 
 // decider finds where the rule that decided comes from.

@@ -60,6 +60,9 @@ func commandName(n *kong.Node) string {
 
 // usage is a command's line, as a person would type it.
 func usage(n *kong.Node) string {
+	if len(n.Children) > 0 && len(n.Positional) == 0 {
+		return "bailey " + commandName(n) + " COMMAND [FLAGS]"
+	}
 	words := []string{"bailey", commandName(n), "[FLAGS]"}
 	for _, p := range n.Positional {
 		words = append(words, argumentName(p))
@@ -76,6 +79,9 @@ func argumentName(p *kong.Positional) string {
 		return "[--] COMMAND [ARG...]"
 	case p.IsSlice():
 		name += "..."
+	}
+	if !p.Required {
+		return "[" + name + "]"
 	}
 	return name
 }

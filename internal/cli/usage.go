@@ -50,6 +50,7 @@ func usageError(err error, args []string, model *kong.Application) error {
 		func() error { return variableError(text, model) },
 		func() error { return givenError(text, at) },
 		func() error { return valueError(text) },
+		func() error { return enumError(text, at) },
 		func() error { return groupError(text, at, rest) },
 		func() error { return strayError(text, at) },
 		func() error { return missingError(text, at) },
@@ -86,6 +87,20 @@ func variableError(text string, model *kong.Application) error {
 		}
 	}
 	return nil
+}
+
+// enumError is about a word that is none of a few.
+func enumError(text string, at *kong.Node) error {
+	what, rest, ok := strings.Cut(text, " must be one of ")
+	list, got, found := strings.Cut(rest, " but got ")
+	if !ok || !found || inSecret(at) {
+		return nil
+	}
+	if name, argument := strings.CutPrefix(what, "<"); argument {
+		what = strings.ToUpper(strings.TrimSuffix(name, ">"))
+	}
+	list = strings.ReplaceAll(strings.ReplaceAll(list, `"`, ""), ",", ", ")
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %s is none of %s", what, got, list), usage(at)+"; "+helpOf(at)+" says more")
 }
 
 // valueError is about a flag's value that is not there, or reads as a flag.

@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -24,7 +24,7 @@ type netWhyCommand struct {
 
 // Help is what `bailey net why --help` says beyond the flags.
 func (netWhyCommand) Help() string {
-	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note; secrets of the vault that are for the host) where it is refused; and last, the latest records (docs/events.md), the newest first.
+	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note; first, what has to be done before; secrets of the vault that are for the host) where it is refused; and last, the latest records (docs/events.md), the newest first.
 
 Examples:
   bailey net why registry.example.com
@@ -54,13 +54,16 @@ type whyDecision struct {
 // mend is what would allow what is, or was last, refused. What is empty would
 // not.
 type mend struct {
-	Flag string `json:"flag"` // of bailey run
-	YAML string `json:"yaml"` // the whole of a policy file
-	File string `json:"file"` // the user's own
-	Note string `json:"note"`
+	First string `json:"first,omitempty"` // what has to be done before the flag helps, or alone does
+	Flag  string `json:"flag"`            // of bailey run
+	YAML  string `json:"yaml"`            // the whole of a policy file
+	File  string `json:"file"`            // the user's own
+	Note  string `json:"note"`
 	// Secrets are those of the vault that are for the host, each as a flag of
 	// bailey run that allows it and lends the value.
 	Secrets []string `json:"secrets,omitempty"`
+
+	project bool // the YAML does in the project's file too
 }
 
 // Run answers one question.
@@ -75,11 +78,12 @@ func (c *netWhyCommand) Run(a *app) error {
 		return err
 	}
 	for _, port := range portsOf(ask, written, r.Last) {
-		d, err := c.decide(a, ask, port)
+		d, s, err := c.decide(a, ask, port)
 		if err != nil {
 			return err
 		}
-		r.Decisions = append(r.Decisions, whyDecision{d, a.withSecrets(d, a.mendOf(d, written || port != ask.Port, r.Last))})
+		m := a.mendOf(s, ask, d, asking{written || port != ask.Port, r.Last})
+		r.Decisions = append(r.Decisions, whyDecision{d, a.withSecrets(d, m)})
 	}
 	if c.JSON {
 		return printJSON(a.stdout, r)
@@ -87,8 +91,8 @@ func (c *netWhyCommand) Run(a *app) error {
 	return r.print(a.stdout)
 }
 
-// decide asks about one port.
-func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testReport, error) {
+// decide asks about one port. The sources are those of what would start here.
+func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testReport, *settings.Sources, error) {
 	ask.Port = port
 	switch port {
 	case 80:
@@ -97,13 +101,14 @@ func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testRep
 		ask.Protocol = policy.ProtocolTLS
 	}
 	if c.Sandbox == "" {
-		return a.answer(ask, "")
+		r, s, err := a.answer(ask, "")
+		return r, &s, err
 	}
 	d, err := control.AskWhy(a.ctx, a.host.Dirs.Runtime, string(c.Sandbox), control.Question{
 		Protocol: ask.Protocol, Host: ask.Host, Addr: ask.Addr, Port: ask.Port, Method: ask.Method, Path: ask.Path,
 	})
 	if err != nil {
-		return testReport{}, err
+		return testReport{}, nil, err
 	}
 	verdict := bailey.Deny
 	switch d.Verdict {
@@ -112,7 +117,7 @@ func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testRep
 	case bailey.Ask.String():
 		verdict = bailey.Ask
 	}
-	return reportOf(ask, outOfReach(ask, bailey.Decision{Verdict: verdict, Rule: d.Rule, Reason: d.Reason, Detail: d.Detail}), d.Mode), nil
+	return reportOf(ask, outOfReach(ask, bailey.Decision{Verdict: verdict, Rule: d.Rule, Reason: d.Reason, Detail: d.Detail}), d.Mode), nil, nil
 }
 
 // last returns what was decided last about a host.
@@ -155,39 +160,6 @@ func portsOf(ask policy.Request, written bool, last []netlog.Record) []uint16 {
 	return ports
 }
 
-// mendOf finds what would allow what a report refuses or, where the rules
-// allow it now, what of the last connection no rule for the host would mend.
-// The flag names the port where that was written or recorded.
-func (a *app) mendOf(r testReport, port bool, last []netlog.Record) *mend {
-	ev := bailey.Event{Type: bailey.EventNetDecision, Verdict: r.Verdict, Reason: r.Reason, Protocol: policy.ProtocolTLS, Host: r.Host, Port: r.Port}
-	if addr, err := netip.ParseAddr(r.Host); err == nil {
-		ev.Host, ev.Address, ev.Protocol = "", addr.String(), policy.ProtocolTCP
-	}
-	if !port {
-		ev.Port = 0
-	}
-	from := r.From
-	if r.Verdict == bailey.Allow.String() {
-		i := slices.IndexFunc(last, func(rec netlog.Record) bool { return rec.Port == r.Port || rec.Port == 0 })
-		if i < 0 || !beyondRules(last[i].Reason) {
-			return nil
-		}
-		ev.Verdict, ev.Reason, ev.Address, ev.Protocol, from = bailey.Deny.String(), last[i].Reason, last[i].Address, last[i].Proto, ""
-	}
-	remedy := policy.RemedyOf(ev)
-	m := &mend{Flag: remedy.Flag, Note: remedy.Note}
-	if from != "" && m.Flag == "" {
-		m.Note += ": " + from
-	}
-	if remedy.Entry != "" {
-		m.YAML, m.File = settings.AllowLine(remedy.Entry), a.place().UserFile()
-	}
-	if m.Flag == "" && m.YAML == "" && m.Note == "" {
-		return nil
-	}
-	return m
-}
-
 // withSecrets adds the secrets that are for a host which is not allowed. Where
 // a rule denies it, or this sandbox runs already, a flag would not help.
 func (a *app) withSecrets(r testReport, m *mend) *mend {
@@ -203,13 +175,9 @@ func (a *app) withSecrets(r testReport, m *mend) *mend {
 			flags = append(flags, "--secret "+d.Name)
 		}
 	}
-	if len(flags) == 0 {
-		return m
+	if m != nil && m.Flag != "" { // else its host would stay refused
+		m.Secrets = flags
 	}
-	if m == nil {
-		m = &mend{}
-	}
-	m.Secrets = flags
 	return m
 }
 
@@ -237,6 +205,9 @@ func (r whyReport) print(w io.Writer) error {
 		lines = append(lines, line)
 	}
 	for _, d := range r.Decisions {
+		if d.Allow != nil && strings.HasSuffix(d.Detail, d.Allow.Note) { // it has been said
+			d.Allow.Note = ""
+		}
 		lines = append(lines, d.Allow.lines(d.Port)...)
 	}
 	for _, line := range lines {
@@ -255,14 +226,21 @@ func (m *mend) lines(port uint16) []string {
 	if m.Note != "" {
 		lines = append(lines, fmt.Sprintf("port %d: %s", port, m.Note))
 	}
+	if m.First != "" {
+		lines = append(lines, "to allow it, first:       "+m.First+" (bailey policy diff shows what it agrees to)")
+	}
 	if m.Flag != "" {
 		lines = append(lines, "to allow it in a run:     bailey run "+m.Flag+" …")
 	}
 	for _, flag := range m.Secrets {
 		lines = append(lines, fmt.Sprintf("to lend it a secret too:  bailey run %s …", flag))
 	}
-	if m.YAML != "" {
-		lines = append(lines, fmt.Sprintf("to allow it in every run: in %s, or in %s with bailey policy trust:  %s", m.File, settings.ProjectFile, m.YAML))
+	if m.YAML == "" {
+		return lines
 	}
-	return lines
+	where := m.File
+	if m.project {
+		where += ", or in " + settings.ProjectFile + " with bailey policy trust"
+	}
+	return append(lines, fmt.Sprintf("to allow it in every run: in %s:  %s", where, m.YAML))
 }

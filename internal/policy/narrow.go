@@ -147,7 +147,7 @@ func (r Rule) opensMachine(a netip.Addr, defines bool) bool {
 func CheckPort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || s[0] < '1' || s[0] > '9' {
-		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("port %q is not a number from 1 to 65535", s), "write one such as 443")
+		return 0, bailey.NewError(bailey.Invalid, fmt.Sprintf("port %q is not a number from 1 to 65535", s), "write one of those, such as 8080")
 	}
 	return uint16(n), nil
 }

@@ -39,7 +39,7 @@ type Files struct {
 	Project *File
 	Trusted bool     // the project's, as it is now
 	Edited  bool     // the project's was trusted, and not as it is now
-	Doubts  []string // files that were trusted and do not hold as they were, a sentence each
+	Doubts  []string // files that were trusted and do not hold as they were, or are not read: a sentence each
 }
 
 // Load reads the files of a place. A file that is there and cannot be read, or

@@ -41,10 +41,27 @@ func ancestors(dir string) []string {
 	return list
 }
 
+// Misnamed returns a file in the folder whose name is nearly that of the
+// project's, where that is not there; or "".
+func (p Place) Misnamed() string {
+	if _, err := os.Lstat(filepath.Join(p.Dir, ProjectFile)); err == nil {
+		return ""
+	}
+	for _, name := range []string{"bailey.yml", ".bailey.yaml", ".bailey.yml"} {
+		if _, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil {
+			return filepath.Join(p.Dir, name)
+		}
+	}
+	return ""
+}
+
 // doubts says which files were trusted and are gone, changed or passed over:
-// what they took away does not hold any more.
+// what they took away does not hold any more. And which is not read, by its name.
 func (p Place) doubts() ([]string, error) {
 	var out []string
+	if name := p.Misnamed(); name != "" {
+		out = append(out, name+" is not read: the file is named "+ProjectFile)
+	}
 	here, _, _ := p.find() // an error is the reader's to say
 	for _, dir := range ancestors(p.Dir) {
 		path := filepath.Join(dir, ProjectFile)

@@ -45,7 +45,14 @@ func Read(path, what string) ([]byte, error) {
 
 // Unreadable is the error of a file that cannot be read.
 func Unreadable(path, what string, err error) error {
-	return bailey.WrapError(bailey.Invalid, "read "+what+" "+path, err, "make it a readable file, or remove it")
+	hint := "make it a readable file, or remove it"
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "check the path"
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok && at.Path == path { // it is named once
+		err = at.Err
+	}
+	return bailey.WrapError(bailey.Invalid, "read "+what+" "+path, err, hint)
 }
 
 func open(path string) (*os.File, error) {
