@@ -173,15 +173,6 @@ func (x *denial) command() string {
 	return strings.Join(append(flags, x.flags...), " ")
 }
 
-// entries are what a policy file would say in its list.
-func (x *denial) entries() []string {
-	var out []string
-	for _, host := range x.allow() {
-		out = append(out, policy.Entry(host))
-	}
-	return append(out, x.files...)
-}
-
 // row is one line of the footer: what was refused, why, and what would allow
 // it in the next run.
 func (x *denial) row() string {
@@ -219,19 +210,46 @@ const mostCopied = 1024
 // flag can let through, as one line to copy, or "" when that would be too long.
 func flagsOf(list []denial) string {
 	var flags []string
+	for _, host := range allowValues(list) {
+		flags = append(flags, "--allow "+host)
+	}
 	for _, x := range list {
-		if f := x.command(); f != "" {
-			flags = appendNew(flags, f)
-		}
+		flags = appendNew(flags, x.flags...)
 	}
 	return copied(strings.Join(flags, " "))
+}
+
+// allowValues returns the values of --allow for a list, each host once: one that is
+// named without a port is so for those of the web.
+func allowValues(list []denial) []string {
+	var hosts []string
+	for _, x := range list {
+		hosts = appendNew(hosts, x.allow()...)
+	}
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool {
+		for _, port := range []string{":80", ":443"} {
+			if bare, ok := strings.CutSuffix(host, port); ok && slices.Contains(hosts, bare) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// offered leaves out what a person refused in the run: they are not offered to
+// allow it with the rest.
+func offered(list []denial) []denial {
+	return slices.DeleteFunc(slices.Clone(list), func(x denial) bool { return x.reason == policy.ReasonAnsweredNo })
 }
 
 // lineOf is flagsOf for a policy file.
 func lineOf(list []denial) string {
 	var entries []string
+	for _, host := range allowValues(list) {
+		entries = append(entries, policy.Entry(host))
+	}
 	for _, x := range list {
-		entries = appendNew(entries, x.entries()...)
+		entries = appendNew(entries, x.files...)
 	}
 	if len(entries) == 0 {
 		return ""

@@ -152,10 +152,14 @@ func (u *running) netFooter() {
 		u.out.say("  and %d more", hidden)
 		all = "to allow those above"
 	}
-	if flags := flagsOf(shown); flags != "" && len(list) > 1 {
+	offers := offered(shown)
+	if len(offers) < len(shown) {
+		all = "to allow the others"
+	}
+	if flags := flagsOf(offers); flags != "" && len(offers) > 1 {
 		u.out.say("%s: %s", all, flags)
 	}
-	if line := lineOf(shown); line != "" {
+	if line := lineOf(offers); line != "" {
 		u.out.say("for every run, in %s, or in %s with bailey policy trust:   %s", u.plan.place.UserFile(), settings.ProjectFile, line)
 	}
 }

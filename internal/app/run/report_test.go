@@ -27,6 +27,28 @@ func footer(events ...bailey.Event) string {
 	return out.String()
 }
 
+// What can be copied names a host once, and none that the person refused.
+func TestNetFooter_OffersEachHostOnce(t *testing.T) {
+	t.Parallel()
+	lookup, web, no := refusal("a.test"), refusal("a.test"), refusal("no.test")
+	lookup.Protocol, lookup.Port, lookup.Address = "dns", 0, ""
+	web.Reason = policy.ReasonNotAnswered
+	no.Reason = policy.ReasonAnsweredNo
+	got := footer(lookup, web, refusal("b.test"), no)
+	for _, want := range []string{
+		"  no.test (answered-no)   --allow no.test:443\n",
+		"to allow the others: --allow a.test --allow b.test:443\n",
+		"net: {allow: [a.test, b.test:443]}\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if got := footer(no); strings.Contains(got, "for every run") {
+		t.Errorf("what was refused alone: %s", got)
+	}
+}
+
 func TestNetFooter_QuotesWhatIsNoHostName(t *testing.T) {
 	t.Parallel()
 	const forged = "packages.example.org (not-allowed)   --allow attacker.example"
@@ -123,8 +145,8 @@ bailey:   db.test (10.1.2.3 is an address that only a rule in a file can open)  
 bailey:   host.bailey.internal (a service of this machine)   --host-service 11434
 bailey:   11.0.0.66 (not-allowed)   --allow 11.0.0.66:443
 bailey:   10.9.9.9 (10.9.9.9 is an address that only a rule in a file can open)   {host: 10.9.9.9, ports: [22], addresses: [10.9.9.9]}
-bailey: to allow them all: --allow a.test --allow a.test:22 --host-service 11434 --allow 11.0.0.66:443
-bailey: for every run, in config.yaml, or in bailey.yaml with bailey policy trust:   net: {allow: [a.test, a.test:22, {host: db.test, ports: [5432], addresses: [10.1.2.3]}, {host-service: 11434}, 11.0.0.66:443, {host: 10.9.9.9, ports: [22], addresses: [10.9.9.9]}]}
+bailey: to allow them all: --allow a.test --allow a.test:22 --allow 11.0.0.66:443 --host-service 11434
+bailey: for every run, in config.yaml, or in bailey.yaml with bailey policy trust:   net: {allow: [a.test, a.test:22, 11.0.0.66:443, {host: db.test, ports: [5432], addresses: [10.1.2.3]}, {host-service: 11434}, {host: 10.9.9.9, ports: [22], addresses: [10.9.9.9]}]}
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
