@@ -139,7 +139,7 @@ func cutRangePort(s string) (text, digits string, port bool) {
 func refuseForeign(s string) error {
 	for _, c := range s {
 		if c <= ' ' || c == 0x7f {
-			return bad(s, "it holds a space or a control byte", "write one host per rule, such as --allow a.example --allow b.example")
+			return bad(s, "it holds a space or a control byte", "write one host per rule, each of them in one of its own")
 		}
 	}
 	if _, rest, ok := strings.Cut(s, "://"); ok {
@@ -147,7 +147,7 @@ func refuseForeign(s string) error {
 		return bad(s, "it is a URL", fmt.Sprintf("write the bare host: %q", host[strings.LastIndexByte(host, '@')+1:])) // no name, no password
 	}
 	if isRange(s) {
-		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; --net open is for every public one, and deny rules may be ranges")
+		return bad(s, "it is a range of addresses, and a rule is one host", "write one rule an address; mode open (--net open) is for every public one, and deny rules may be ranges")
 	}
 	switch {
 	case s == "":
@@ -157,7 +157,7 @@ func refuseForeign(s string) error {
 	case strings.Contains(s, "@"):
 		return bad(s, "it holds a user name", "write the host alone, after the @")
 	case strings.Contains(s, ","):
-		return bad(s, "it holds a comma, and a rule is one host", "write one host per rule, such as --allow a.example --allow b.example")
+		return bad(s, "it holds a comma, and a rule is one host", "write one host per rule, each of them in one of its own")
 	case strings.Contains(s, "/"):
 		host, bits, _ := strings.Cut(s, "/")
 		if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {

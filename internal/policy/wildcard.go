@@ -16,7 +16,7 @@ func lintWildcard(s string, r Rule) error {
 		return nil
 	}
 	if !strings.Contains(r.Host, ".") {
-		return bad(s, "it would allow every host below a top-level domain", "name the hosts, or use --net open")
+		return bad(s, "it would allow every host below a top-level domain", "name the hosts, or use mode open (--net open)")
 	}
 	if isShared(r.Host) {
 		return bad(s, "anyone can have a host below "+r.Host, "name the one host that is needed, such as my-site."+r.Host)

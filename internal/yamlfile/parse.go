@@ -261,7 +261,11 @@ func (p *Parser) checkKind(n *yaml.Node, s *Spec, where, path string) {
 
 func (p *Parser) checkNumber(n *yaml.Node, s *Spec, where string) {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if !p.isScalar(n, "!!int") || err != nil || v < s.Min || v > s.Max || strconv.FormatInt(v, 10) != n.Value {
+	fits := err == nil && v >= s.Min && v <= s.Max && strconv.FormatInt(v, 10) == n.Value
+	switch {
+	case fits && p.isScalar(n, "!!str"):
+		p.At(n, "%s: %s is a text; write %s, without the quotes", where, describe(n), n.Value)
+	case !fits || !p.isScalar(n, "!!int"):
 		p.At(n, "%s: %s is not %s; write a number from %d to %d", where, describe(n), s.What, s.Min, s.Max)
 	}
 }
@@ -272,6 +276,10 @@ func (p *Parser) isScalar(n *yaml.Node, tag string) bool {
 
 func (p *Parser) checkText(n *yaml.Node, s *Spec, where string) {
 	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!str" && len(s.Enum) > 0: // in quotes it would be no better
+		p.At(n, "%s: unknown value %s; %s", where, describe(n), spell.DidYouMean(n.Value, s.Enum))
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!str" && s.Kind == Entry:
+		p.At(n, "%s: %s is neither a text nor a mapping with %s", where, describe(n), strings.Join(s.OneOf, " or "))
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!str":
 		p.At(n, "%s: %s is not text; write %q", where, describe(n), n.Value)
 	case n.Kind != yaml.ScalarNode:
@@ -284,6 +292,10 @@ func (p *Parser) checkText(n *yaml.Node, s *Spec, where string) {
 }
 
 func (p *Parser) checkList(n *yaml.Node, s *Spec, where, path string) {
+	if n.Kind == yaml.MappingNode {
+		p.At(n, "%s: a mapping is not a list; begin it with a hyphen, as an item of one", where)
+		return
+	}
 	if n.Kind != yaml.SequenceNode {
 		p.At(n, "%s: %s is not a list; write [%s]", where, describe(n), n.Value)
 		return

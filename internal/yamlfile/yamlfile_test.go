@@ -38,7 +38,7 @@ func TestDocument_HoldsEachKindToItsSpec(t *testing.T) {
 		"count: 1":                         "f:1:1: the file has no name; it needs one",
 		"name: x\ncount: 10":               `f:2:8: count: "10" is not a count; write a number from 1 to 9`,
 		"name: x\ncount: 01":               `f:2:8: count: "01" is not a count`,
-		"name: x\ncount: '1'":              `f:2:8: count: "1" is not a count`,
+		"name: x\ncount: '1'":              `f:2:8: count: "1" is a text; write 1, without the quotes`,
 		"name: x\namount: []":              "f:2:9: amount is empty",
 		"name: x\namount: {a: b}":          "f:2:9: amount: a mapping is neither text nor a number",
 		"name: x\namount: [[5]]":           "f:2:10: amount[0]: a list is neither text nor a number",

@@ -150,9 +150,15 @@ func newRoot(name string, p policy.Policy, timeout time.Duration) (*pki.Root, er
 	return gate.NewRoot(name, p, time.Now(), timeout)
 }
 
-// asks says how a person answers, where they are asked.
+// asks says how a person answers, where they are asked, and which setting of
+// the network comes to nothing.
 func (p *plan) asks() []string {
-	if !p.policy.Ask || !p.policy.Mode.ByList() {
+	switch {
+	case p.policy.DNS == bailey.DNSOpen && p.policy.Mode == bailey.NetNone:
+		return []string{"dns open says nothing here: there is no network"}
+	case p.policy.Ask && !p.policy.Mode.ByList() && p.policy.Mode != bailey.NetNone:
+		return []string{fmt.Sprintf("ask says nothing here: mode %s lets hosts through that no rule names", p.policy.Mode)}
+	case !p.policy.Ask || !p.policy.Mode.ByList():
 		return nil
 	}
 	return []string{fmt.Sprintf("asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox %s", p.name)}
