@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/netlog"
-	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/testkit/ca"
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -596,17 +594,13 @@ func TestSEC01_LifeOfASecret(t *testing.T) {
 func refusedOnce(t *testing.T, y *yard.Yard) {
 	t.Helper()
 	refused, allowed := map[uint64]bool{}, map[uint64]bool{}
-	for line := range strings.Lines(y.Run(t, "net", "log", "--json").OK(t).Stdout) {
-		var r netlog.Record
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.Reason == policy.ReasonSecretWithdrawn {
+	for _, r := range kept(t, y) {
+		if r.Reason == "secret-withdrawn" {
 			refused[r.Connection] = true
 			if r.BytesIn != 0 {
 				t.Errorf("%d bytes are said to come from the host", r.BytesIn)
 			}
-		} else if r.Verdict == bailey.Allow.String() && r.Reason == "" {
+		} else if r.Verdict == "allow" && r.Reason == "" {
 			allowed[r.Connection] = true
 		}
 	}

@@ -314,14 +314,11 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		for _, t := range secret.Templates() {
 			s.values = append(s.values, candidate{prefix + t.Name, t.What})
 		}
-	case f.Name == "environment":
-		s.environments = true
+	case s.names(f.Name):
 	case f.Name == "kind":
 		for _, k := range environment.Kinds() {
 			s.values = append(s.values, candidate{prefix + string(k), ""})
 		}
-	case f.Name == "model":
-		s.models = true
 	case f.Name == "harness":
 		for _, n := range transcript.Agents() {
 			s.values = append(s.values, candidate{prefix + n, ""})
@@ -334,10 +331,6 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 		s.values = append(s.values, candidate{prefix + "gateway", "for the model gateway alone"})
 	case f.Name == "from-env":
 		s.also = alsoVariables
-	case f.Name == "live", f.Name == "sandbox":
-		s.sandboxes = true
-	case f.Name == "secret":
-		s.secrets = true
 	case f.Name == "tool":
 		s.also = alsoCommands
 	case f.PlaceHolder == "FILE":
@@ -347,6 +340,24 @@ func (s *suggestion) flagValue(f *kong.Flag, prefix string) {
 	case f.PlaceHolder == "NAME[=VALUE]":
 		s.also = alsoVariables
 	}
+}
+
+// names reports whether a flag's value is the name of something that there is,
+// and notes of what.
+func (s *suggestion) names(flag string) bool {
+	switch flag {
+	case "environment":
+		s.environments = true
+	case "model":
+		s.models = true
+	case "live", "sandbox":
+		s.sandboxes = true
+	case "secret":
+		s.secrets = true
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *suggestion) positional(p *position) {

@@ -72,36 +72,39 @@ func withEntry(f *settings.File, entry string) *settings.File {
 // advise finds what helps, or says why nothing does.
 func (v adviser) advise(remedy policy.Remedy) *mend {
 	m := &mend{Note: remedy.Note}
-	if o := v.try(trusting); o.helps() && v.s.Project != nil && !v.s.Trusted {
+	untrusted := v.s.Project != nil && !v.s.Trusted
+	if o := v.try(trusting); untrusted && o.helps() {
 		m.First, m.Note = trustCommand, decider(o.e, v.ask, o.d)+" allows it, and the file is not trusted"
 		return m
 	}
-	last := v.try(func(*settings.Sources) {})
-	for _, first := range []string{"", trustCommand} {
-		before := func(*settings.Sources) {}
-		if first != "" {
-			if before = trusting; v.s.Project == nil || v.s.Trusted {
-				break
-			}
-		}
-		if remedy.Flag != "" {
-			last = v.try(both(before, flagged(remedy.Flag)))
-			if last.helps() {
-				m.Flag, m.First = remedy.Flag, first
-			}
-		}
-		v.inFiles(m, remedy.Entry, before, &last)
-		if m.Flag != "" || m.YAML != "" {
-			m.First = first
-			break
+	last := v.step(m, remedy, func(*settings.Sources) {})
+	if m.helps() {
+		return m
+	}
+	if untrusted {
+		if last = v.step(m, remedy, trusting); m.helps() {
+			m.First = trustCommand
+			m.Note = fmt.Sprintf("bailey run does not start before %s is trusted, as it would widen what you allow", v.s.Project.Path)
+			return m
 		}
 	}
-	if m.Flag == "" && m.YAML == "" {
-		m.Note = v.whyNot(last, remedy)
-	} else if m.First != "" {
-		m.Note = fmt.Sprintf("bailey run does not start before %s is trusted, as it would widen what you allow", v.s.Project.Path)
-	}
+	m.Note = v.whyNot(last, remedy)
 	return m
+}
+
+func (m *mend) helps() bool { return m.Flag != "" || m.YAML != "" }
+
+// step tries the flag and the entry of a remedy, after something else was done,
+// and returns what the last of them came to.
+func (v adviser) step(m *mend, remedy policy.Remedy, before func(*settings.Sources)) outcome {
+	last := v.try(before)
+	if remedy.Flag != "" {
+		if last = v.try(both(before, flagged(remedy.Flag))); last.helps() {
+			m.Flag = remedy.Flag
+		}
+	}
+	v.inFiles(m, remedy.Entry, before, &last)
+	return last
 }
 
 const trustCommand = "bailey policy trust"
