@@ -34,7 +34,7 @@ func (netLogCommand) Help() string {
 
 Examples:
   bailey net log --since 1h --denied
-  bailey net log --sandbox my-sandbox
+  bailey net log --sandbox web
   bailey net log --json | jq -r 'select(.verdict == "deny") | .name'`
 }
 
