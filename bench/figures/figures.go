@@ -36,3 +36,23 @@ func Tell(out io.Writer, report any, asJSON bool, print func(io.Writer), missing
 	}
 	return errors.Join(problems...)
 }
+
+// PrintEnd prints what a person's report ends with: what is missing of it, and
+// each goal with what was measured.
+func PrintEnd(out io.Writer, goals []Goal, missing map[string]string) {
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) } // what cannot be written is the reader's loss
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		line("\n%-44s not measured: %s", name, missing[name])
+	}
+	line("")
+	for _, g := range goals {
+		bound, verdict := "at most", ""
+		if g.AtLeast {
+			bound = "at least"
+		}
+		if !g.Met() {
+			verdict = "  MISSED"
+		}
+		line("%-88s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)
+	}
+}

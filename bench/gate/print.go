@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // writer prints lines of tables; what cannot be written is the reader's loss.
@@ -53,20 +55,7 @@ func (r report) printRest(w writer) {
 			w.line("%-44s %8.2f %8.2f %8.2f %8.2f", x.Name, x.USSMB, x.DirtyMB, x.CleanMB, x.PSSMB)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		w.line("\n%-44s not measured: %s", name, r.Missing[name])
-	}
-	w.line("")
-	for _, g := range r.Goals {
-		bound, verdict := "at most", ""
-		if g.AtLeast {
-			bound = "at least"
-		}
-		if !g.Met() {
-			verdict = "  MISSED"
-		}
-		w.line("%-68s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)
-	}
+	figures.PrintEnd(w, r.Goals, r.Missing)
 }
 
 // table is a row of numbers by contender, with the CPU time that each took.

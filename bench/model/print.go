@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/bailey-dev/bailey/bench/figures"
 )
 
 // writer prints lines of tables; what cannot be written is the reader's loss.
@@ -35,18 +37,5 @@ func (r report) print(out io.Writer) {
 	for _, x := range r.Streams {
 		w.line("%-60s %6d %6d %8.1f %8.1f %8.1f", x.Name+", "+x.Kind, x.Began, x.Ended, x.BeforeMB, x.AfterMB, x.EachKB)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		w.line("\n%-44s not measured: %s", name, r.Missing[name])
-	}
-	w.line("")
-	for _, g := range r.Goals {
-		bound, verdict := "at most", ""
-		if g.AtLeast {
-			bound = "at least"
-		}
-		if !g.Met() {
-			verdict = "  MISSED"
-		}
-		w.line("%-88s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)
-	}
+	figures.PrintEnd(w, r.Goals, r.Missing)
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/bailey-dev/bailey/bench/figures"
 )
@@ -82,18 +80,5 @@ func (r report) print(out io.Writer) {
 	for _, m := range r.AtOnce {
 		line("%-48s %8.1f s, %d of %d right", fmt.Sprintf("%d tasks at once, %s", m.Tasks, m.Name), m.Seconds, m.Right, m.Tasks)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		line("\n%-44s not measured: %s", name, r.Missing[name])
-	}
-	line("")
-	for _, g := range r.Goals {
-		bound, verdict := "at most", ""
-		if g.AtLeast {
-			bound = "at least"
-		}
-		if !g.Met() {
-			verdict = "  MISSED"
-		}
-		line("%-88s %10.2f  (goal: %s %g)%s", g.What, g.Is, bound, g.Goal, verdict)
-	}
+	figures.PrintEnd(out, r.Goals, r.Missing)
 }
