@@ -132,7 +132,7 @@ func (anthropic) send(w *stream, a ask, t spoken) error {
 	w.event("message_delta", with(map[string]any{
 		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
 	}, t.usage.anthropic()))
-	w.event("message_stop", map[string]any{"type": "message_stop"})
+	w.end("message_stop", map[string]any{"type": "message_stop"})
 	return w.err
 }
 

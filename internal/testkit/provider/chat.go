@@ -92,6 +92,6 @@ func (chat) send(w *stream, a ask, t spoken) error {
 	if a.Usage && !t.usage.Missing {
 		chunk([]any{}, t.usage.chat())
 	}
-	w.event("", "[DONE]")
+	w.end("", "[DONE]")
 	return w.err
 }

@@ -148,6 +148,6 @@ func (g gemini) send(w *stream, a ask, t spoken) error {
 	for _, p := range parts {
 		w.event("", chunk([]any{p}, "", t.usage.first()))
 	}
-	w.event("", chunk([]any{map[string]any{"text": ""}}, "STOP", t.usage))
+	w.end("", chunk([]any{map[string]any{"text": ""}}, "STOP", t.usage))
 	return w.err
 }

@@ -110,6 +110,7 @@ func (responses) send(w *stream, a ask, t spoken) error {
 	for i, it := range items {
 		responsesStream(send, i, it)
 	}
+	w.ending = true
 	send("response.completed", map[string]any{"response": done})
 	return w.err
 }

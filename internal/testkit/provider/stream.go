@@ -18,7 +18,8 @@ type stream struct {
 	r      *http.Request
 	n      int // of the request, on record
 	fault  Fault
-	events int // sent so far
+	events int  // sent so far
+	ending bool // its last event is on its way
 	err    error
 }
 
@@ -131,6 +132,22 @@ func (s *stream) event(name string, data any) {
 	s.write(b.Bytes())
 }
 
+// end sends the event that ends an answer. A client that has read it may be
+// gone before its flush returns.
+func (s *stream) end(name string, data any) {
+	s.ending = true
+	s.event(name, data)
+}
+
+// failed keeps an error in sending. What fails at the end of an answer is no
+// error: the client may have read all of it and be gone.
+func (s *stream) failed(what string, err error) {
+	if s.ending {
+		return
+	}
+	s.err = errors.Join(s.err, fmt.Errorf("%s answer: %w", what, err))
+}
+
 // write sends bytes at once, or one by one where the fault is slowness.
 func (s *stream) write(b []byte) {
 	piece, pause := max(1, len(b)), time.Duration(0)
@@ -139,11 +156,11 @@ func (s *stream) write(b []byte) {
 	}
 	for part := range slices.Chunk(b, piece) {
 		if _, err := s.w.Write(part); err != nil {
-			s.err = errors.Join(s.err, fmt.Errorf("write answer: %w", err))
+			s.failed("write", err)
 			return
 		}
 		if err := http.NewResponseController(s.w).Flush(); err != nil {
-			s.err = errors.Join(s.err, fmt.Errorf("flush answer: %w", err))
+			s.failed("flush", err)
 			return
 		}
 		if pause == 0 {
