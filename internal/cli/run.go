@@ -10,7 +10,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 )
 
-type runCommand struct {
+// runFlags say what a sandbox is to be: all of `bailey run` but its command and
+// how it speaks.
+type runFlags struct {
 	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what rules name), open (any public address) or full (private addresses too). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
 	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host, a name or an IPv4 address; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. A range of addresses (203.0.113.0/24) covers whatever lies or resolves there. Repeatable." group:"Network"`
@@ -43,6 +45,10 @@ type runCommand struct {
 	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. With --model an agent by name comes with its settings, for a command that starts it. Repeatable." group:"Workspace"`
 
 	Environment text `placeholder:"NAME" help:"Show an environment (bailey env) read-only at /opt/env, and set the variables by which its packages are found." group:"Workspace"`
+}
+
+type runCommand struct {
+	runFlags
 
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
@@ -89,15 +95,9 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
-	code, err := run.Run(a.ctx, a.host, run.Request{
-		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Models: c.Model, Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
-		Limits: config.LimitFlags{
-			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
-			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
-		},
-		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Quiet: c.Quiet, JSON: c.JSON, Environment: asBytes(string(c.Environment)),
-	})
+	r := c.request(line)
+	r.Command, r.Preset, r.Quiet, r.JSON = command, !dashed, c.Quiet, c.JSON
+	code, err := run.Run(a.ctx, a.host, r)
 	if err != nil {
 		return err
 	}
@@ -105,4 +105,18 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 		return exitError(code)
 	}
 	return nil
+}
+
+// request is what the flags ask for, without a command.
+func (c *runFlags) request(line *kong.Context) run.Request {
+	return run.Request{
+		Workdir: asBytes(string(c.Workdir)),
+		Net:     string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask,
+		Secrets: each(c.Secret, asBytes), Models: c.Model, Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Limits: config.LimitFlags{
+			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
+			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
+		},
+		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
+	}
 }
