@@ -39,6 +39,7 @@ type commands struct {
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
 	Serve   serveCommand   `cmd:"" help:"Keep the service that works on tasks."`
+	Redteam redteamCommand `cmd:"" help:"Attack a sandbox that is made as here, and report what held."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
@@ -46,6 +47,9 @@ type commands struct {
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete" help:"Print what may stand at the last word."`
 	Man        manCommand        `cmd:"" hidden:"" help:"Print the manual page."`
 	Reference  referenceCommand  `cmd:"" hidden:"" help:"Print a page of the reference as Markdown."`
+
+	RedteamAttack redteamAttackCommand `cmd:"" hidden:"" name:"redteam-attack" help:"Try attacks."`
+	RedteamHold   redteamHoldCommand   `cmd:"" hidden:"" name:"redteam-hold" help:"Be a process to attack."`
 }
 
 const description = `Runs untrusted AI agents, or any command, in a sandbox: gVisor inside this binary, only the current folder writable, nothing else of the machine in sight, and one guarded way out.

@@ -177,7 +177,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.root != nil {
 		host.Root = p.root.DER()
 	}
-	r.Work.into(ws)
+	r.Work.into(ws, r.Own)
 	if err := p.openEnvironment(h, r, ws); err != nil {
 		return rootfs.Plan{}, err
 	}

@@ -44,8 +44,9 @@ type Request struct {
 	JSON     bool
 	Task     *Task // it is the sandbox of a task or a check (Delegate)
 
-	Environment string // --environment: a name or path of the store
-	Work        *Work  // of bailey's own runs; no flag sets it
+	Environment string         // --environment: a name or path of the store
+	Work        *Work          // of bailey's own runs; no flag sets it
+	Own         []bailey.Mount // read-only, of bailey's own runs; no flag sets it
 }
 
 // Host is the process that asks: its identity, its descriptors, its machine.
