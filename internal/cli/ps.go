@@ -19,7 +19,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, and dns where that is open. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, and mounts (source, target, writable) where something of the host is shown beside the workspace. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -65,6 +65,8 @@ type psRow struct {
 	Workspace string    `json:"workspace,omitempty"`
 	Command   []string  `json:"command,omitempty"`
 	Status    string    `json:"status"`
+
+	Mounts []control.Mount `json:"mounts,omitempty"`
 }
 
 func psRows(infos []control.Info) []psRow {
@@ -77,6 +79,7 @@ func psRows(infos []control.Info) []psRow {
 		rows = append(rows, psRow{
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
+			Mounts: i.Mounts,
 		})
 	}
 	return rows

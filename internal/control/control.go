@@ -90,6 +90,14 @@ type Info struct {
 	Command   []string         `json:"command"` // a long one is cut, which "…" says
 	Status    string           `json:"status"`  // creating, running, stopping, or NotAnswering
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
+	Mounts    []Mount          `json:"mounts,omitempty"`
+}
+
+// Mount is something of the host that a sandbox sees beside its workspace.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	Writable bool   `json:"writable"`
 }
 
 // NotAnswering is the status of a sandbox whose holder is there but does not

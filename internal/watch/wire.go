@@ -40,8 +40,12 @@ type Settings struct {
 	// Inodes bound by how much what lies in it grows, on its own file system
 	// and on others that are mounted in it.
 	Workspace string `json:"workspace"`
-	DiskBytes int64  `json:"disk_bytes"`
-	Inodes    int64  `json:"inodes"`
+
+	// Also are further folders and files that the sandbox may write to: they
+	// count with the workspace.
+	Also      []string `json:"also"`
+	DiskBytes int64    `json:"disk_bytes"`
+	Inodes    int64    `json:"inodes"`
 
 	// Guard is what may not be left behind in the workspace: it is reverted when
 	// the starter dies without a Done. What was made since Started counts as the

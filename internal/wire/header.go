@@ -71,9 +71,13 @@ type Exec struct {
 // memory file systems.
 type File struct {
 	Path string // absolute and clean
-	Mode uint16 // permission bits
+	Mode uint16 // permission bits, or LinkMode
 	Data []byte
 }
+
+// LinkMode is the mode of a symbolic link, whose Data is where it leads
+// (S_IFLNK, inode(7)).
+const LinkMode = 0o120777
 
 // ThreadReserve is by how much sandboxd's own limit of processes should exceed
 // that of commands. The runtime of Go dies when it cannot make a thread.
@@ -125,7 +129,7 @@ func (x *Exec) validate() error {
 }
 
 func (f *File) usable() bool {
-	return path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path && strings.IndexByte(f.Path, 0) < 0 && f.Mode <= 0o777
+	return path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path && strings.IndexByte(f.Path, 0) < 0 && (f.Mode <= 0o777 || f.Mode == LinkMode)
 }
 
 // WriteHeader sends h as one write: four bytes of length, then the header.

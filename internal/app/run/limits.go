@@ -47,17 +47,17 @@ func (u *running) startLimits() error {
 	}
 	s := watch.Settings{
 		Cgroup: group.Place(), Timeout: l.Timeout, Grace: backstopGrace,
-		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
+		Workspace: u.plan.workspace, Also: u.plan.open.writable(), DiskBytes: l.DiskBytes, Inodes: l.Inodes,
 		StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
 	}
 	switch {
 	case u.req.Work != nil:
 		s.Workspace = u.req.Work.Output.Source
-	case u.req.ReadOnly || u.req.Task.bounded():
+	case u.req.ReadOnly && !u.plan.open.writes() || u.req.Task.bounded():
 		s.DiskBytes, s.Inodes = 0, 0
 	}
 	if u.guarded() {
-		s.Guard, s.Started = u.plan.guard, u.stamped
+		s.Guard, s.Started = u.plan.guards(), u.stamped
 	}
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes

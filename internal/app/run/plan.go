@@ -44,6 +44,7 @@ type plan struct {
 	files     []wire.File // for the command's home
 	notes     []string    // sentences for the header
 	mounted   []bailey.Mount
+	open      opening      // of the host beside the workspace
 	root      *pki.Root    // with which TLS is opened, or nil; it leaves this process for the proxy alone
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
@@ -93,6 +94,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
+	if err := p.openHost(h, r, ws, preset); err != nil {
+		return nil, err
+	}
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
@@ -100,6 +104,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
+	if err := p.placeHost(ws); err != nil {
+		return nil, errors.Join(err, p.environment.Close())
+	}
 	p.exec = wire.Exec{
 		Argv: r.Command, Dir: r.Work.dir(start), Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),

@@ -51,7 +51,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	out.sandbox = p.spec.ID
 	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	if u.guarded() {
-		u.held = workspace.Hold(p.guard)
+		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
 		u.watchGit()
 		defer u.trip.Stop()
@@ -493,7 +493,7 @@ func (u *running) Info() control.Info {
 	defer u.mu.Unlock()
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
-		Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Mounts: u.plan.open.listed(), Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid

@@ -87,7 +87,9 @@ func (u *running) stopWith(asked <-chan struct{}) {
 
 // guarded reports whether there is something of the host's that the sandbox can
 // write to, and that it must not be left with.
-func (u *running) guarded() bool { return !u.req.ReadOnly && u.req.Task == nil }
+func (u *running) guarded() bool {
+	return u.req.Task == nil && (!u.req.ReadOnly || u.plan.open.writes())
+}
 
 func (t *Task) bounded() bool { return t != nil && t.Bounded }
 
