@@ -21,6 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
 	"github.com/bailey-dev/bailey/internal/app/launcher"
+	"github.com/bailey-dev/bailey/internal/app/native"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
 	"github.com/bailey-dev/bailey/internal/app/runner"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
@@ -65,6 +66,8 @@ func play(args []string) int {
 	switch args[0] {
 	case role.Helper:
 		return helper.Main()
+	case role.Native:
+		return native.Main()
 	case gate.Argv0:
 		return proxy.Main(args[1:])
 	case modelgate.Argv0:

@@ -155,7 +155,7 @@ func (t *team) attack() (*redteam.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &redteam.Report{Started: started, Version: version.Number, Runtime: run.Runtime, Net: look.Policy.Mode.String(), Workspace: look.Workspace}
+	r := &redteam.Report{Started: started, Version: version.Number, Runtime: look.Runtime.String(), Net: look.Policy.Mode.String(), Workspace: look.Workspace}
 	without, err := t.without(look)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (t *team) lay(look run.Outlook, name, workspace string, control bool) (*red
 		b.Target.Unnamed = b.Target.Unlisted
 	}
 	b.Target.Processes, b.Target.Files = look.Limits.Processes, look.Limits.OpenFiles
-	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && run.Runtime == "gvisor" {
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && look.Runtime == bailey.RuntimeGvisor {
 		b.Target.Boot = strings.TrimSpace(string(boot))
 	}
 	if path := filepath.Join(look.Workspace, settings.ProjectFile); !control && !exists(path) {

@@ -47,6 +47,8 @@ type runFlags struct {
 	Environment text `placeholder:"NAME" help:"Show an environment (bailey env) read-only at /opt/env, and set the variables by which its packages are found." group:"Workspace"`
 
 	openFlags
+
+	runtimeFlags
 }
 
 type runCommand struct {
@@ -120,6 +122,7 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
 		Open:     c.openings(),
+		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
 	}
 }

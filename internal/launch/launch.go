@@ -149,13 +149,27 @@ func start() (*Helper, error) {
 	h.Small = small
 	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire"), exe}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, ends...), Sys: namespaces(uid, in, h.Host)}
-	h.Process, err = os.StartProcess(path, []string{role.Helper}, attr)
+	h.Process, err = os.StartProcess(path, helperArgs(os.Args), attr)
 	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close(), exe.Close())
 	if err != nil {
 		return nil, errors.Join(err, closeErr, closeAll(control, wire))
 	}
 	h.Control, h.Wire = control, wire
 	return h, closeErr
+}
+
+// helperArgs are the helper's arguments: whether it may well do without gVisor
+// is worth to know before anything is understood (role.HelperNative).
+func helperArgs(args []string) []string {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return []string{role.Helper}
+		case a == "--runtime=native", a == "--runtime" && i+1 < len(args) && args[i+1] == "native":
+			return []string{role.Helper, role.HelperNative}
+		}
+	}
+	return []string{role.Helper}
 }
 
 // Program returns the path of the program that plays the small roles: the

@@ -68,7 +68,7 @@ func process(s *sandbox.Spec, st Staged) *specs.Process {
 	return &specs.Process{
 		User:            specs.User{UID: uint32(s.UID), GID: uint32(s.GID)},
 		Args:            s.FirstArgs,
-		Env:             firstEnv(),
+		Env:             FirstEnv(),
 		Cwd:             "/",
 		NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{
@@ -160,10 +160,10 @@ func hints(st Staged) map[string]string {
 	return h
 }
 
-// firstEnv is the environment of the sandbox's first process; the command's
+// FirstEnv is the environment of the sandbox's first process; the command's
 // own travels over the wire and never stands in a file. It tunes the Go
 // runtime for a user-space kernel, where every switch between threads is dear:
 // one processor, and no collection before there is something to collect.
-func firstEnv() []string {
+func FirstEnv() []string {
 	return []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=64MiB", "GODEBUG=asyncpreemptoff=1"}
 }

@@ -5,6 +5,7 @@ package role
 // The names.
 const (
 	Helper   = "bailey-helper"
+	Native   = "bailey-native" // becomes the first process of a sandbox without gVisor
 	Watchdog = "bailey-watchdog"
 	Proxy    = "bailey-proxy"
 	Gateway  = "bailey-gateway"
@@ -20,3 +21,7 @@ const (
 // HelperExeFD is the helper's descriptor of bailey's own binary, which it
 // starts gVisor from.
 const HelperExeFD = 5
+
+// HelperNative tells a helper, as an argument, that it need not start gVisor
+// before it has its settings. It decides nothing: they do.
+const HelperNative = "native"

@@ -17,6 +17,7 @@ type Spec struct {
 	Hostname  string           `json:"hostname"`
 	UID       int              `json:"uid"` // inside; never 0
 	GID       int              `json:"gid"` // inside; never 0
+	Runtime   bailey.Runtime   `json:"runtime"`
 	Net       bailey.NetMode   `json:"net"`
 	Mounts    []bailey.Mount   `json:"mounts"`
 	Tmpfs     []bailey.Tmpfs   `json:"tmpfs"`
@@ -25,6 +26,7 @@ type Spec struct {
 	Shadows   []bailey.Shadow  `json:"shadows"`
 	GitDirs   []string         `json:"git_dirs"`  // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
 	Masks     []string         `json:"masks"`     // files of read-only mounts that nobody inside may read or execute
+	Covers    []string         `json:"covers"`    // files of writable mounts that cannot be reached inside; of the native runtime alone
 	Exclusive bool             `json:"exclusive"` // nobody else changes the mounts while the sandbox lives: gVisor need not look at the host again for what it knows
 	Limits    bailey.Limits    `json:"limits"`
 	FirstArgs []string         `json:"first_args"` // argv of the first process, whose binary is mounted at FirstPath
@@ -73,6 +75,9 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 			return fmt.Errorf("mask %s: not inside a read-only mount", m)
 		}
 	}
+	if err := s.validateCovers(); err != nil {
+		return err
+	}
 	copied := make(map[string]bool, len(s.Shadows))
 	for _, sh := range s.Shadows {
 		if copied[sh.Path] {
@@ -84,6 +89,22 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 		}
 		if s.WritableMount(sh.Path) < 0 {
 			return fmt.Errorf("private copy %s: not inside a writable mount", sh.Path)
+		}
+	}
+	return nil
+}
+
+// validateCovers checks what only the native runtime does.
+func (s *Spec) validateCovers() error {
+	if s.Runtime != bailey.RuntimeGvisor && s.Runtime != bailey.RuntimeNative {
+		return fmt.Errorf("unknown runtime %d", s.Runtime)
+	}
+	for _, c := range s.Covers {
+		if err := cleanAbs(c); err != nil {
+			return fmt.Errorf("cover: %w", err)
+		}
+		if s.Runtime != bailey.RuntimeNative || s.WritableMount(c) < 0 {
+			return fmt.Errorf("cover %s: not inside a writable mount of the native runtime", c)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func (u *running) startLimits() error {
 	l := u.plan.spec.Limits
 	group, err := cgroup.Find(cgroup.Config{
 		ID:     string(u.plan.spec.ID),
-		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: backstopTasks(l.Processes)},
+		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: u.backstopTasks()},
 	})
 	if err != nil {
 		return fmt.Errorf("look for cgroups: %w", err)
@@ -97,8 +97,18 @@ func (u *running) awaitWatchdog() error {
 }
 
 // backstopTasks is above what gVisor needs for the processes inside, each of
-// which costs it up to four threads of the host.
-func backstopTasks(processes int64) int64 { return max(cgroup.BackstopTasks, 4*processes) }
+// which costs it up to four threads of the host. Without gVisor it is what the
+// sandbox may have, and room for the helper.
+func (u *running) backstopTasks() int64 {
+	processes := u.plan.spec.Limits.Processes
+	if u.plan.spec.Runtime == bailey.RuntimeNative {
+		return processes + helperTasks
+	}
+	return max(cgroup.BackstopTasks, 4*processes)
+}
+
+// helperTasks is more than the helper has of threads.
+const helperTasks = 64
 
 // cpuQuota is zero, for none, when the sandbox may use the whole machine.
 func (u *running) cpuQuota() int64 {

@@ -9,6 +9,7 @@ import (
 // Outlook is what a run would be: its plan, as far as others ask for it.
 type Outlook struct {
 	Workspace string
+	Runtime   bailey.Runtime
 	Policy    policy.Policy
 	Limits    bailey.Limits // the command's own
 }
@@ -21,5 +22,5 @@ func Look(h Host, r Request) (Outlook, error) {
 	if err != nil {
 		return Outlook{}, err
 	}
-	return Outlook{Workspace: p.workspace, Policy: p.policy, Limits: r.Limits.Limits(h.CPUs, h.Memory)}, p.environment.Close()
+	return Outlook{Workspace: p.workspace, Runtime: p.spec.Runtime, Policy: p.policy, Limits: r.Limits.Limits(h.CPUs, h.Memory)}, p.environment.Close()
 }

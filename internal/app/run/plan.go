@@ -83,6 +83,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	}
 	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
+	if err := p.chooseRuntime(r); err != nil {
+		return nil, err
+	}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.
 	p.spec.Limits.Processes += wire.ThreadReserve
@@ -104,7 +107,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
-	if err := p.placeHost(ws); err != nil {
+	if err := errors.Join(p.placeHost(ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
 	}
 	p.exec = wire.Exec{

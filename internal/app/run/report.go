@@ -25,7 +25,7 @@ func (u *running) header() []string {
 		access = "read-only"
 	}
 	lines := []string{
-		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, Runtime, p.workspace, access),
+		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, p.spec.Runtime, p.workspace, access),
 		u.netLine(),
 	}
 	if opened := u.plan.policy.Opened(); len(opened) > 0 {

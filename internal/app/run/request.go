@@ -44,7 +44,8 @@ type Request struct {
 	JSON     bool
 	Task     *Task // it is the sandbox of a task or a check (Delegate)
 
-	Open        Openings
+	Open Openings
+	Kernel
 	Environment string         // --environment: a name or path of the store
 	Work        *Work          // of bailey's own runs; no flag sets it
 	Own         []bailey.Mount // read-only, of bailey's own runs; no flag sets it

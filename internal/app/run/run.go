@@ -23,9 +23,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
-// Runtime is the name of the one runtime of this version, as `ps` shows it.
-const Runtime = "gvisor"
-
 // Run makes a sandbox, runs the command in it and takes the sandbox down. It
 // returns the exit code of `bailey run`; an error means that bailey failed
 // and nothing of the sandbox is left.
@@ -325,7 +322,7 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	u.mu.Lock()
 	u.status, u.over, u.atEnd = "stopping", true, u.ended
 	u.mu.Unlock()
-	if errors.Is(err, session.ErrLost) { // gVisor is about to say why
+	if errors.Is(err, session.ErrLost) { // the runtime is about to say why
 		select {
 		case <-u.sandbox.Done():
 		case <-time.After(lastWords):
@@ -493,7 +490,7 @@ func (u *running) Info() control.Info {
 	defer u.mu.Unlock()
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
-		Mounts: u.plan.open.listed(), Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Mounts: u.plan.open.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid

@@ -116,11 +116,13 @@ func (u *running) lost() (int, error) {
 	if e := u.whyEnded(300 * time.Millisecond); e != nil {
 		return u.endedFor(e), nil
 	}
-	message := session.ErrLost.Error()
-	hint := "if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs"
+	message, hint := session.ErrLost.Error(), "if nothing in the sandbox killed its process 1, please report this"
 	if !u.ran.Load() {
-		message = "gvisor did not start the sandbox"
-		hint = "something may have changed the workspace meanwhile: try again; BAILEY_DEBUG=DIR keeps gVisor's logs"
+		message = u.plan.spec.Runtime.String() + " did not start the sandbox"
+		hint = "something may have changed the workspace meanwhile: try again"
+	}
+	if u.plan.spec.Runtime == bailey.RuntimeGvisor {
+		hint += "; BAILEY_DEBUG=DIR keeps gVisor's logs"
 	}
 	exit := u.sandbox.Exit()
 	if exit.Message != "" {
@@ -130,7 +132,7 @@ func (u *running) lost() (int, error) {
 		hint = exit.Hint
 	}
 	if log := strings.TrimSpace(exit.Log); log != "" {
-		message += ": gvisor said: " + lastLine(log)
+		message += ": " + u.plan.spec.Runtime.String() + " said: " + lastLine(log)
 	}
 	return 0, bailey.NewError(bailey.Internal, message, hint)
 }

@@ -63,3 +63,25 @@ func noNewPrivileges() error {
 	}
 	return errno
 }
+
+// OwnKeyring gives the calling thread, and what it starts, an empty session
+// keyring in place of the caller's (session-keyring(7)). Where the kernel has no
+// keys, or its quota is used up, it stays: a filter has to refuse the calls.
+func OwnKeyring() {
+	_, _, _ = unix.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
+}
+
+// Limit lowers a limit of the process and what it starts to n, or to what it
+// may have at most, for good.
+func Limit(resource int, n int64) error {
+	var l unix.Rlimit
+	err := unix.Getrlimit(resource, &l)
+	if err == nil {
+		most := min(uint64(max(n, 0)), l.Max)
+		err = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+	}
+	if err != nil {
+		return fmt.Errorf("set resource limit %d: %w", resource, err)
+	}
+	return nil
+}
