@@ -18,8 +18,10 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/sysinfo"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -28,6 +30,9 @@ import (
 type commands struct {
 	Run     runCommand     `cmd:"" help:"Run a command or an agent in a sandbox, with this folder as its workspace."`
 	Exec    execCommand    `cmd:"" help:"Run another command in a running sandbox."`
+	Shell   shellCommand   `cmd:"" help:"Open a shell in a running sandbox."`
+	Attach  attachCommand  `cmd:"" help:"Go to the terminal of a sandbox in the background."`
+	Logs    logsCommand    `cmd:"" help:"Print what a sandbox in the background wrote, also after it has ended."`
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
@@ -84,7 +89,8 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if len(args) > 2 && args[1] == "run" {
+	host.Holds = len(args) > 0 && args[0] == role.Holder
+	if len(args) > 2 && args[1] == "run" && (host.Holds || !launch.HandsOver(args)) {
 		// Its namespaces are made while the rest of the command line is read.
 		host.Helper = local.Launch(host.Caller())
 		defer host.Helper.Abandon()
@@ -159,6 +165,14 @@ func quick(args []string) *kong.Context {
 	case "exec":
 		grammar = &struct {
 			Exec execCommand `cmd:""`
+		}{}
+	case "attach":
+		grammar = &struct {
+			Attach attachCommand `cmd:""`
+		}{}
+	case "shell":
+		grammar = &struct {
+			Shell shellCommand `cmd:""`
 		}{}
 	default:
 		return nil

@@ -19,7 +19,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, and mounts (source, target, writable) where something of the host is shown beside the workspace. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -38,10 +38,21 @@ func (c *psCommand) Run(a *app) error {
 		if i.Status == control.NotAnswering {
 			network, started, workspace = "-", "-", "-"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(i.Status), network, i.PID,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), network, i.PID,
 			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()
+}
+
+// statusText says also where its terminal is.
+func statusText(i control.Info) string {
+	switch {
+	case i.Detached && i.Attached > 0:
+		return fmt.Sprintf("%s, %d attached", i.Status, i.Attached)
+	case i.Detached:
+		return i.Status + ", detached"
+	}
+	return i.Status
 }
 
 // netText names the mode, and what makes it guard less.
@@ -65,6 +76,8 @@ type psRow struct {
 	Workspace string    `json:"workspace,omitempty"`
 	Command   []string  `json:"command,omitempty"`
 	Status    string    `json:"status"`
+	Detached  bool      `json:"detached,omitempty"`
+	Attached  int       `json:"attached,omitempty"`
 
 	Mounts []control.Mount `json:"mounts,omitempty"`
 }
@@ -78,7 +91,7 @@ func psRows(infos []control.Info) []psRow {
 		}
 		rows = append(rows, psRow{
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
-			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
+			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status, Detached: i.Detached, Attached: i.Attached,
 			Mounts: i.Mounts,
 		})
 	}

@@ -54,6 +54,8 @@ type runFlags struct {
 type runCommand struct {
 	runFlags
 
+	backgroundFlags
+
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
@@ -100,8 +102,8 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
 	r := c.request(line)
-	r.Command, r.Preset, r.Quiet, r.JSON = command, !dashed, c.Quiet, c.JSON
-	code, err := run.Run(a.ctx, a.host, r)
+	r.Command, r.Preset, r.Quiet, r.JSON, r.Background = command, !dashed, c.Quiet, c.JSON, c.background()
+	code, err := c.start(a, r)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,8 @@ func part(args []string) parts {
 		return bearer
 	case "bailey-git":
 		return carrier
+	case "bailey-holder":
+		return running
 	}
 	if hasPrefix(args[0], "bailey-") {
 		return other

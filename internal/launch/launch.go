@@ -85,7 +85,29 @@ func init() {
 // wanted reports whether the process is a `bailey run` with something to run, or
 // the runner of a task.
 func wanted(args []string) bool {
-	return len(args) == 1 && args[0] == role.Runner || len(args) > 2 && args[1] == "run" && !isRole(args[0])
+	switch {
+	case len(args) == 1:
+		return args[0] == role.Runner
+	case len(args) < 3 || args[1] != "run":
+		return false
+	case args[0] == role.Holder:
+		return true
+	}
+	return !isRole(args[0]) && !HandsOver(args)
+}
+
+// HandsOver reports whether a command line of run has another process hold the
+// sandbox (role.Holder). A word that only looks like that costs some time.
+func HandsOver(args []string) bool {
+	for _, a := range args {
+		switch a {
+		case "--detach", "-d", "--detachable":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
 }
 
 // isRole reports whether argv[0] is the name of a role and not of a command.

@@ -13,6 +13,7 @@ const (
 	Launcher = "bailey-launcher"
 	Control  = "bailey-control"
 	Runner   = "bailey-runner"
+	Holder   = "bailey-holder" // the bailey run that holds a sandbox in the background
 	Catalog  = "bailey-catalog"
 	Git      = "bailey-git"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction

@@ -15,7 +15,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/harness"
-	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/rootfs"
@@ -81,7 +80,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: r.Background.terminal(h)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	if err := p.chooseRuntime(r); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
 	if err := errors.Join(p.placeHost(ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())

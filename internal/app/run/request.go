@@ -44,7 +44,8 @@ type Request struct {
 	JSON     bool
 	Task     *Task // it is the sandbox of a task or a check (Delegate)
 
-	Open Openings
+	Background Background
+	Open       Openings
 	Kernel
 	Environment string         // --environment: a name or path of the store
 	Work        *Work          // of bailey's own runs; no flag sets it
@@ -65,6 +66,7 @@ type Host struct {
 	CPUs       int
 	Memory     int64          // bytes of RAM
 	Helper     *local.Pending // launched already; nil to launch one
+	Holds      bool           // it was started by Detach
 	DebugDir   string         // where gVisor's own logs go; empty for none
 }
 

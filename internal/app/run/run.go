@@ -31,7 +31,7 @@ func Run(ctx context.Context, h Host, r Request) (int, error) {
 		h.Helper = local.Launch(h.Caller())
 	}
 	defer h.Helper.Abandon()
-	out := &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, now: time.Now}
+	out := &output{w: r.Background.voice(h), json: r.JSON, quiet: r.Quiet, now: time.Now}
 	code, err := start(ctx, h, &r, out)
 	if err != nil && r.JSON {
 		out.failed(err)
@@ -52,6 +52,9 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 		defer u.held.Release()
 		u.watchGit()
 		defer u.trip.Stop()
+	}
+	if err := u.prepareBackground(); err != nil {
+		return 0, err
 	}
 	return u.run(ctx)
 }
@@ -197,6 +200,7 @@ func (u *running) enroll(pids []int) ([]*os.File, error) {
 		return nil, starting("watchdog", err)
 	}
 	u.announce()
+	u.req.Background.named(u.plan.name)
 	return joins, nil
 }
 
@@ -311,14 +315,15 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	defer stopRules()
 	go u.followKey(ctx)
 	stdout, stderr := u.streams()
-	result, err := session.Run(ctx, u.wire, session.Options{
+	result, err := session.Run(ctx, u.wire, u.seated(session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
 		Started: func(int) {
 			u.ran.Store(true)
 			u.setBegun(time.Now())
 			u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
 		},
-	})
+	}))
+	u.leftBackground(result)
 	u.mu.Lock()
 	u.status, u.over, u.atEnd = "stopping", true, u.ended
 	u.mu.Unlock()
@@ -495,6 +500,7 @@ func (u *running) Info() control.Info {
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid
 	}
+	u.background(&info)
 	return info
 }
 
