@@ -60,6 +60,9 @@ type walk struct {
 	look       bool // new files are only told of, and not read
 	fixedModes bool // the file system does not keep modes
 
+	left func(name string) // is told what the rules leave out, if it is set
+	held map[string]bool   // what they left out before: it stays out
+
 	rules   []levelRules
 	entries int
 	changes int
@@ -188,6 +191,13 @@ func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignore
 	}
 	f := w.files[name]
 	if f == nil && !w.folders[name] && (ignored || w.ignores(name, n.Mode.IsDir())) {
+		if w.left != nil && !ignored {
+			w.left(name)
+		}
+		return nil
+	}
+	if f == nil && w.held[name] {
+		w.refused.add(name, "was there before, and was ignored")
 		return nil
 	}
 	if f == nil && !w.folders[name] && w.refuses(n.Name, name) {
