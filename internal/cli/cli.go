@@ -29,6 +29,7 @@ import (
 // completion scripts, the manual page and docs/cli.md.
 type commands struct {
 	Run     runCommand     `cmd:"" help:"Run a command or an agent in a sandbox, with this folder as its workspace."`
+	Inspect inspectCommand `cmd:"" help:"Say what a run would have: mounts, variables, rules, limits, home. Nothing is made or started."`
 	Exec    execCommand    `cmd:"" help:"Run another command in a running sandbox."`
 	Shell   shellCommand   `cmd:"" help:"Open a shell in a running sandbox."`
 	Attach  attachCommand  `cmd:"" help:"Go to the terminal of a sandbox in the background."`
@@ -40,6 +41,7 @@ type commands struct {
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
+	Home    homeCommand    `cmd:"" help:"Keep, look at and remove the homes of agents."`
 	Env     envCommand     `cmd:"" help:"Build environments for tests, once, to be used without a network."`
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
@@ -108,7 +110,7 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	//nolint:forbidigo // a process begins here
 	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, now: time.Now}
 	args = familiar(args)
-	if args[0] == "run" || args[0] == "exec" {
+	if args[0] == "run" || args[0] == "exec" || args[0] == "inspect" {
 		args, a.rest = beyondDashes(args)
 	}
 	parsed := quick(args)

@@ -46,6 +46,8 @@ type runFlags struct {
 
 	Environment text `placeholder:"NAME" help:"Show an environment (bailey env) read-only at /opt/env, and set the variables by which its packages are found." group:"Workspace"`
 
+	homeFlags
+
 	openFlags
 
 	runtimeFlags
@@ -101,9 +103,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
-	r := c.request(line)
-	r.Command, r.Preset, r.Quiet, r.JSON, r.Background = command, !dashed, c.Quiet, c.JSON, c.background()
-	code, err := c.start(a, r)
+	code, err := c.start(a, c.request(line, command, dashed))
 	if err != nil {
 		return err
 	}
@@ -111,6 +111,13 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 		return exitError(code)
 	}
 	return nil
+}
+
+// request is what the command line asks for.
+func (c *runCommand) request(line *kong.Context, command []string, dashed bool) run.Request {
+	r := c.runFlags.request(line)
+	r.Command, r.Preset, r.Quiet, r.JSON, r.Background = command, !dashed, c.Quiet, c.JSON, c.background()
+	return r
 }
 
 // request is what the flags ask for, without a command.
@@ -123,6 +130,7 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
+		Homes:    c.homes(),
 		Open:     c.openings(),
 		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),

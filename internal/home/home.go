@@ -219,3 +219,20 @@ func clear(dir *os.File, name string) error {
 	}
 	return err //nolint:wrapcheck // likewise
 }
+
+// Aside moves a file of the home out of the way, if there is one.
+func (h *Home) Aside(rel string) error {
+	dir, name := path.Split(rel)
+	parent, err := beneath.Sub(h.Files, path.Clean(dir))
+	if err != nil {
+		return nil //nolint:nilerr // no folder, or a link that Write moves
+	}
+	defer parent.Close()
+	if _, err := beneath.Lstat(parent, name); err != nil {
+		return nil //nolint:nilerr // it is not there
+	}
+	if err := aside(parent, name); err != nil {
+		return fmt.Errorf("move %s of home %s out of the way: %w", rel, h.Name, err)
+	}
+	return nil
+}

@@ -19,6 +19,7 @@ type File struct {
 	Data  []byte
 	Net   Net
 	Tasks Tasks
+	Home  Home
 }
 
 // Net is what one source says of the network. What it does not say is nil.
@@ -84,6 +85,7 @@ func parse(path string, data []byte, project bool) (*File, error) {
 		p.At(tasks, "tasks: only your own file says what tasks may do; leave it out here")
 	}
 	f.Tasks = p.tasks(tasks)
+	f.Home = p.home(yamlfile.Get(top, "home"), project)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ func root() *yamlfile.Spec {
 			{Name: "dns", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: []string{bailey.DNSRules.String(), bailey.DNSOpen.String()}, Help: "Which names are answered: those that the rules allow, or all. Connections stay ruled."}},
 		}}},
 		{Name: "tasks", Spec: tasksSpec()},
+		{Name: "home", Spec: homeSpec()},
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
+	"github.com/bailey-dev/bailey/internal/bridge"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/gate"
@@ -49,7 +50,12 @@ type plan struct {
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
 	lacks     []string     // of a task: what its agent does not do by itself
+	agent     string       // by name; empty: another command
+	given     []string     // the names of variables that were passed, lent or set for the model
+	carried   *bridge.Carried
+	shown     shown // for `bailey inspect`
 
+	home        *homePlan                // nil: the home is in memory, and gone afterwards
 	environment *environment.Environment // nil: the run uses none
 	use         environment.Use          // what it gets of that
 }
@@ -95,6 +101,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
+	p.agent, p.given, p.carried = preset.Name, names(env), in.carried
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
 	if err := p.openHost(h, r, ws, preset); err != nil {
 		return nil, err
@@ -106,7 +113,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
-	if err := errors.Join(p.placeHost(ws), p.shareKernel()); err != nil {
+	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
 	}
 	p.exec = wire.Exec{
@@ -128,6 +135,9 @@ type entrance struct {
 	preset harness.Preset
 	env    []string // what was given, lent and set for the model
 	lacks  []string // what the agent of a task does not do by itself
+
+	settings agentSettings
+	carried  *bridge.Carried // of the host's own settings; nil: nothing
 }
 
 // entering finds it.
@@ -144,6 +154,9 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 	}
 	in.env = slices.Concat(given, in.lent.env, in.model.env())
 	if in.preset, err = findPreset(h, r, ws.Seen(), in.env, in.model); err != nil {
+		return in, err
+	}
+	if err = in.carry(h, r, ws.Seen()); err != nil {
 		return in, err
 	}
 	in.preset, in.lacks, err = r.Task.unattended(in.preset)

@@ -116,6 +116,7 @@ func (u *running) footer(r session.Result) {
 	}
 	u.netFooter()
 	u.modelFooter()
+	u.homeFooter()
 	if n := r.Dropped.Total(); n > 0 {
 		u.out.say("filtered from the terminal: %s", filtered(r.Dropped.Named()))
 	}

@@ -44,6 +44,7 @@ type Request struct {
 	JSON     bool
 	Task     *Task // it is the sandbox of a task or a check (Delegate)
 
+	Homes      Homes
 	Background Background
 	Open       Openings
 	Kernel

@@ -45,6 +45,10 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := p.openHome(); err != nil {
+		return 0, err
+	}
+	defer p.closeHome() //nolint:errcheck // release was called before, but for a panic
 	out.sandbox = p.spec.ID
 	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	if u.guarded() {
@@ -186,7 +190,7 @@ func (u *running) acquire(ctx context.Context) error {
 // enroll puts the sandbox's first processes under its limits, and says what
 // is about to run.
 func (u *running) enroll(pids []int) ([]*os.File, error) {
-	if err := u.startLimits(); err != nil {
+	if err := errors.Join(u.startLimits(), u.watchHome()); err != nil {
 		return nil, starting("watchdog", err)
 	}
 	if err := u.claimName(); err != nil {
@@ -196,7 +200,7 @@ func (u *running) enroll(pids []int) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.awaitWatchdog(); err != nil {
+	if err := errors.Join(u.awaitWatchdog(), u.awaitHome(pids[0])); err != nil {
 		return nil, starting("watchdog", err)
 	}
 	u.announce()
@@ -423,7 +427,7 @@ func (u *running) release() error {
 		errs = append(errs, u.slot.Close())
 		u.slot = nil
 	}
-	errs = append(errs, u.closeDecisions(), u.plan.environment.Close())
+	errs = append(errs, u.closeDecisions(), u.plan.environment.Close(), u.plan.closeHome())
 	if u.limits != nil {
 		errs = append(errs, u.limits.close())
 	}
