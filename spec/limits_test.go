@@ -549,7 +549,7 @@ func cpuTime(y *yard.Yard) time.Duration {
 func TestISO08_HeaderSaysWhatIsNotEnforced(t *testing.T) {
 	t.Attr("claim", "ISO-08")
 	y := yard.Unprivileged(t)
-	r := y.Run(t, "run", "--cpus", "1", "--", "true").OK(t)
+	r := y.Run(t, "run", "--cpus", "1", "--insecure-unenforced", "--", "true").OK(t)
 	if !strings.Contains(r.Stderr, "limit memory is watched, not enforced") {
 		t.Errorf("memory: %s", r.Stderr)
 	}

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,13 +34,20 @@ func (c *psCommand) Run(a *app) error {
 		return printJSON(a.stdout, psRows(infos))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
+	loose := slices.ContainsFunc(infos, func(i control.Info) bool { return looseText(i) != "" })
+	column := func(text string) string { // there is one only where something is loosened
+		if !loose {
+			return ""
+		}
+		return "\t" + text
+	}
+	_, _ = fmt.Fprintf(w, "NAME\tSTATUS\tNET%s\tPID\tSTARTED\tWORKSPACE\tCOMMAND\n", column("LOOSENED"))
 	for _, i := range infos {
 		network, started, workspace := netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
 		if i.Status == control.NotAnswering {
 			network, started, workspace = "-", "-", "-"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), network, i.PID,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), network, column(cmp.Or(looseText(i), "-")), i.PID,
 			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()
@@ -53,6 +62,16 @@ func statusText(i control.Info) string {
 		return i.Status + ", detached"
 	}
 	return i.Status
+}
+
+// looseText says what was loosened beside the network: what is writable beside
+// the workspace, and each flag that makes the sandbox hold less.
+func looseText(i control.Info) string {
+	list := i.Loosened
+	if slices.ContainsFunc(i.Mounts, func(m control.Mount) bool { return m.Writable }) {
+		list = append(slices.Clone(list), "mount:rw")
+	}
+	return strings.Join(list, ",")
 }
 
 // netText names the mode, and what makes it guard less.
@@ -79,7 +98,8 @@ type psRow struct {
 	Detached  bool      `json:"detached,omitempty"`
 	Attached  int       `json:"attached,omitempty"`
 
-	Mounts []control.Mount `json:"mounts,omitempty"`
+	Mounts   []control.Mount `json:"mounts,omitempty"`
+	Loosened []string        `json:"loosened,omitempty"`
 }
 
 func psRows(infos []control.Info) []psRow {
@@ -92,7 +112,7 @@ func psRows(infos []control.Info) []psRow {
 		rows = append(rows, psRow{
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status, Detached: i.Detached, Attached: i.Attached,
-			Mounts: i.Mounts,
+			Mounts: i.Mounts, Loosened: i.Loosened,
 		})
 	}
 	return rows

@@ -49,6 +49,7 @@ type runFlags struct {
 	homeFlags
 
 	openFlags
+	looseFlags
 
 	runtimeFlags
 }
@@ -130,8 +131,8 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
-		Homes:    c.homes(),
-		Open:     c.openings(),
+		Homes: c.homes(),
+		Open:  c.openings(), Loose: c.loosened(),
 		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
 	}

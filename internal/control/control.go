@@ -92,6 +92,7 @@ type Info struct {
 	Status    string           `json:"status"`  // creating, running, stopping, or NotAnswering
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
 	Mounts    []Mount          `json:"mounts,omitempty"`
+	Loosened  []string         `json:"loosened,omitempty"` // flags that make the sandbox hold less
 
 	Detached bool `json:"detached,omitempty"` // it runs in the background
 	TTY      bool `json:"tty,omitempty"`      // its command has a terminal

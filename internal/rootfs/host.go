@@ -31,6 +31,7 @@ type Host struct {
 	SafeDirs   []string                 // folders with a git folder that git must trust; Workspace is always one
 	Tools      []Tool                   // what Resolver found for the command and for --tool
 	TmpBytes   int64                    // size of each memory file system
+	AsRoot     bool                     // the one user is number 0 inside
 	Root       []byte                   // a certificate (DER) that programs inside are to trust too; nil: none
 }
 

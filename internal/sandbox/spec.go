@@ -9,7 +9,8 @@ import (
 )
 
 // Spec is everything an engine is told about the sandbox it makes. It is a
-// closed list: no field names a runtime flag, a capability or a namespace.
+// closed list: no field names a capability or a namespace, and none a runtime
+// flag but what a person loosened by name.
 // It never holds the command, its environment or a secret; those go to the
 // sandbox's first process over the wire.
 type Spec struct {
@@ -29,7 +30,23 @@ type Spec struct {
 	Covers    []string         `json:"covers"`    // files of writable mounts that cannot be reached inside; of the native runtime alone
 	Exclusive bool             `json:"exclusive"` // nobody else changes the mounts while the sandbox lives: gVisor need not look at the host again for what it knows
 	Limits    bailey.Limits    `json:"limits"`
+	Loose     Loose            `json:"loose"`
 	FirstArgs []string         `json:"first_args"` // argv of the first process, whose binary is mounted at FirstPath
+}
+
+// Loose is what a person has loosened by a flag of its own. The zero value is
+// nothing.
+type Loose struct {
+	// Root makes the command user 0 inside, with the capabilities over files
+	// that a package manager needs and a throw-away layer over the root file
+	// system. Both are gVisor's: on the host it has the ids of any sandbox.
+	Root bool `json:"root"`
+
+	// UserNamespaces lets programs inside make namespaces, which are gVisor's.
+	UserNamespaces bool `json:"user_namespaces"`
+
+	// RuntimeArgs are gVisor's flags, of the list of runsc.CheckArg.
+	RuntimeArgs []string `json:"runtime_args"`
 }
 
 // FirstPath is where the first process's binary is mounted inside.

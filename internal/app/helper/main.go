@@ -234,9 +234,16 @@ func (g *gvisor) abandon() error {
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
 func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) error {
-	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Shared: !s.Spec.Exclusive, Model: g.model != nil}
+	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Shared: !s.Spec.Exclusive, Model: g.model != nil, Writable: s.Spec.Loose.Root}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
+	}
+	for _, arg := range s.Spec.Loose.RuntimeArgs {
+		checked, err := runsc.CheckArg(arg)
+		if err != nil {
+			return layerError("gvisor", err, "")
+		}
+		cfg.Args = append(cfg.Args, checked)
 	}
 	if err := g.letGo(runsc.RunArgs(cfg), joins); err != nil {
 		return layerError("gvisor", err, "")

@@ -103,6 +103,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	}
 	p.agent, p.given, p.carried = preset.Name, names(env), in.carried
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
+	if p.spec.Loose, err = r.Loose.spec(); err != nil {
+		return nil, err
+	}
 	if err := p.openHost(h, r, ws, preset); err != nil {
 		return nil, err
 	}
@@ -191,7 +194,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	id := gitdata.ReadIdentity(h.Home, h.Env.Get("XDG_CONFIG_HOME"))
 	host := rootfs.Host{
 		UID: h.UID, GID: h.GID, Hostname: p.spec.Hostname, Env: h.Env.Get, Workspace: ws.Seen(),
-		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes,
+		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes, AsRoot: p.spec.Loose.Root,
 	}
 	if p.policy.Mode != bailey.NetNone {
 		host.Nameserver = airlock.Gateway()

@@ -34,6 +34,7 @@ func (u *running) header() []string {
 	for _, m := range p.mounted {
 		lines = append(lines, fmt.Sprintf("mounted read-only: %s (%s)", m.Source, m.Why))
 	}
+	lines = append(lines, u.req.Loose.lines()...)
 	lines = append(lines, p.open.lines()...)
 	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {

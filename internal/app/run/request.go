@@ -47,6 +47,7 @@ type Request struct {
 	Homes      Homes
 	Background Background
 	Open       Openings
+	Loose      Loosened
 	Kernel
 	Environment string         // --environment: a name or path of the store
 	Work        *Work          // of bailey's own runs; no flag sets it

@@ -193,6 +193,9 @@ func (u *running) enroll(pids []int) ([]*os.File, error) {
 	if err := errors.Join(u.startLimits(), u.watchHome()); err != nil {
 		return nil, starting("watchdog", err)
 	}
+	if err := u.unkept(); err != nil {
+		return nil, err
+	}
 	if err := u.claimName(); err != nil {
 		return nil, starting("name", err)
 	}
@@ -499,7 +502,7 @@ func (u *running) Info() control.Info {
 	defer u.mu.Unlock()
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
-		Mounts: u.plan.open.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Mounts: u.plan.open.listed(), Loosened: u.req.Loose.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid
