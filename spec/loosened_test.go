@@ -88,7 +88,7 @@ func TestISO05_KeepRootIsRootInsideAlone(t *testing.T) {
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		escape(t, y)
-		system := "id -u; touch /usr/bin/made /etc/made && echo wrote; chown 33:33 /etc/made && stat -c %u /etc/made; mkdir /var/lib/made && echo wrote"
+		system := "id -u; touch /usr/bin/made /etc/made && echo wrote; chown 33:33 /etc/made && stat -c %u /etc/made; mkdir -p /var/lib/made && echo wrote"
 		r := y.Sh(t, system, "-q", "--insecure-keep-root").OK(t)
 		if r.Stdout != "0\nwrote\n33\nwrote\n" {
 			t.Errorf("inside: %q\n%s", r.Stdout, r.Stderr)

@@ -42,6 +42,7 @@ type commands struct {
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
 	Home    homeCommand    `cmd:"" help:"Keep, look at and remove the homes of agents."`
+	Skill   skillCommand   `cmd:"" help:"Look at what agents are told by."`
 	Env     envCommand     `cmd:"" help:"Build environments for tests, once, to be used without a network."`
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
