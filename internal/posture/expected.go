@@ -24,6 +24,7 @@ type Config struct {
 	Own      []string // what the command may write, as it names it, beside the memory file systems
 	Cgo      bool     // bailey is built with cgo
 	Control  IDs      // host ids of a service's control
+	Native   bool     // the sandbox has the host's kernel
 }
 
 // WithCgo reports whether this program is built with cgo.
@@ -70,7 +71,12 @@ func Expected(role Role, c Config) Posture {
 		p := c.sentry()
 		p.Role = Stub
 		return p
+	case Native, Shared:
+		return c.native(role)
 	case First, Command:
+		if c.Native {
+			return c.insideNative(role)
+		}
 		return c.inside(role)
 	case Launcher, Control, Runner, Git, Catalog:
 		return c.ofTasks(role)
@@ -178,6 +184,7 @@ func (c Config) sandboxed(role Role) Posture {
 		p.Groups = c.Caller.Groups
 	}
 	p.InGroup = c.Grouped
+	p.CoreBytes = "1" // harden.NoDump
 	// A new user namespace begins with a whole one. It bounds what an exec
 	// adds, which after no-new-privs is nothing (capabilities(7)).
 	p.Caps.Bounding = c.AllCaps
@@ -207,6 +214,10 @@ func (c Config) staged() []string {
 	}
 	if c.Debug {
 		list = append(list, "/debug *")
+	}
+	if c.Native {
+		list = append(list, c.composed("/view")...)
+		list = append(list, "/dev/full *:/full rw*", "/dev/tty *:/tty rw*")
 	}
 	return list
 }
@@ -289,7 +300,7 @@ func (c Config) inside(role Role) Posture {
 		p.Env = append(p.Env, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 	}
 	if role == First {
-		p.Env = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+		p.Env = firstEnv()
 		return p
 	}
 	p.Dumpable, p.Cwd = Yes, c.Cwd
@@ -361,7 +372,11 @@ func Judge(list []Posture, c Config) []Deviation {
 			found = append(found, Deviation{Role: Unknown, PID: p.PID, Field: "Role", Got: "a process that belongs to no role", Want: "none"})
 			continue
 		}
-		found = append(found, Diff(p, Expected(p.Role, c))...)
+		want := Expected(p.Role, c)
+		if p.Role == Shared { // what a command makes of itself is its own affair
+			want.Cwd, want.Dumpable = p.Cwd, p.Dumpable
+		}
+		found = append(found, Diff(p, want)...)
 	}
 	for _, role := range c.roles() {
 		if !slices.ContainsFunc(list, func(p Posture) bool { return p.Role == role }) {
@@ -372,7 +387,12 @@ func Judge(list []Posture, c Config) []Deviation {
 }
 
 func (c Config) roles() []Role {
-	list := []Role{CLI, Watchdog, Helper, Runsc, Gofer, Sentry}
+	list := []Role{CLI, Watchdog, Helper}
+	if c.Native {
+		list = append(list, Native)
+	} else {
+		list = append(list, Runsc, Gofer, Sentry)
+	}
 	if c.Proxied {
 		list = append(list, Proxy)
 	}

@@ -22,6 +22,8 @@ const (
 	Gofer    Role = "gofer"
 	Sentry   Role = "sentry"
 	Stub     Role = "stub"    // a process of gVisor's whose only code is the sandbox's
+	Native   Role = "native"  // process 1 of a sandbox with the host's kernel, as the host sees it
+	Shared   Role = "shared"  // a command of such a sandbox, likewise
 	First    Role = "first"   // process 1 inside
 	Command  Role = "command" // a command inside
 	Launcher Role = "launcher"

@@ -61,14 +61,17 @@ func (r Reader) role(pid int, parent Role) Role {
 		CLI:      held,
 		Runner:   held,
 		Git:      {"git": Git, "bailey-git": Git},
-		Helper:   {"runsc": Runsc, "runsc-wait": Runsc},
+		Helper:   {"runsc": Runsc, "runsc-wait": Runsc, "bailey": Native, "bailey-native": Native},
 		Runsc:    {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}
 	if role, ok := known[parent][path.Base(name)]; ok {
 		return role
 	}
-	if parent == Sentry || parent == Stub {
+	switch parent { //nolint:exhaustive // the others' children have names
+	case Sentry, Stub:
 		return Stub
+	case Native, Shared:
+		return Shared
 	}
 	return Unknown
 }

@@ -36,6 +36,10 @@ type Settings struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	CountHelper bool  `json:"count_helper"`
 
+	// Memories are the memory file systems of a sandbox without gVisor, as its
+	// processes name them: what is in them is in no process's memory.
+	Memories []string `json:"memories"`
+
 	// Workspace is an absolute path without symbolic links. DiskBytes and
 	// Inodes bound by how much what lies in it grows, on its own file system
 	// and on others that are mounted in it.

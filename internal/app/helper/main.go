@@ -50,7 +50,7 @@ func Main() int {
 	// gVisor's death signal follows the thread that starts it, and the airlock
 	// throws threads away: this one stays.
 	runtime.LockOSThread()
-	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
+	if err := harden.NoDump(); err != nil { // gVisor's processes inherit it, or the sandbox's own
 		return bailey.ExitBailey
 	}
 	unix.Umask(0) // what is made here has the mode it is given; the caller's mask travels with each command

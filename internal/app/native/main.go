@@ -79,7 +79,7 @@ func steps() []struct {
 }
 
 func limits(n *handoff.Native) error {
-	err := errors.Join(harden.NoCore(), harden.Limit(unix.RLIMIT_NPROC, n.NProc), harden.Limit(unix.RLIMIT_NOFILE, n.NoFile))
+	err := errors.Join(harden.NoDump(), harden.Limit(unix.RLIMIT_NPROC, n.NProc), harden.Limit(unix.RLIMIT_NOFILE, n.NoFile))
 	if n.FSize > 0 {
 		err = errors.Join(err, harden.Limit(unix.RLIMIT_FSIZE, n.FSize))
 	}

@@ -56,6 +56,11 @@ func (u *running) startLimits() error {
 	case u.req.ReadOnly && !u.plan.open.writes() || u.req.Task.bounded():
 		s.DiskBytes, s.Inodes = 0, 0
 	}
+	if u.plan.spec.Runtime == bailey.RuntimeNative {
+		for _, t := range u.plan.spec.Tmpfs {
+			s.Memories = append(s.Memories, t.Target)
+		}
+	}
 	if u.guarded() {
 		s.Guard, s.Started = u.plan.guards(), u.stamped
 	}

@@ -30,6 +30,18 @@ func NoCore() error {
 	return nil
 }
 
+// NoDump is NoCore for a program that the host's kernel runs for strangers. Where
+// the kernel hands core dumps to a program (a core_pattern that begins with "|"),
+// it does so whatever the limit, and as root; but for a limit of one byte, which
+// it takes as a request for none (core(5), do_coredump in fs/coredump.c), and
+// which no file of a core fits in either.
+func NoDump() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return fmt.Errorf("limit core size: %w", err)
+	}
+	return nil
+}
+
 // Undumpable is the first part of Process alone, for a role that has set
 // no-new-privileges itself.
 func Undumpable() error {
