@@ -258,7 +258,7 @@ func TestISO06_TheIdentityOwnsNothingElse(t *testing.T) {
 			switch p.Role {
 			case posture.CLI, posture.Watchdog:
 				continue
-			case posture.Stub:
+			case posture.Stub, posture.Shared:
 				stubs++
 			default:
 			}

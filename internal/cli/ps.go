@@ -41,13 +41,13 @@ func (c *psCommand) Run(a *app) error {
 		}
 		return "\t" + text
 	}
-	_, _ = fmt.Fprintf(w, "NAME\tSTATUS\tNET%s\tPID\tSTARTED\tWORKSPACE\tCOMMAND\n", column("LOOSENED"))
+	_, _ = fmt.Fprintf(w, "NAME\tSTATUS\tRUNTIME\tNET%s\tPID\tSTARTED\tWORKSPACE\tCOMMAND\n", column("LOOSENED"))
 	for _, i := range infos {
-		network, started, workspace := netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
+		runtime, network, started, workspace := i.Runtime, netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
 		if i.Status == control.NotAnswering {
-			network, started, workspace = "-", "-", "-"
+			runtime, network, started, workspace = "-", "-", "-", "-"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), network, column(cmp.Or(looseText(i), "-")), i.PID,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), terminal.Sanitize(runtime), network, column(cmp.Or(looseText(i), "-")), i.PID,
 			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()

@@ -78,11 +78,18 @@ func failure(err error) handoff.Report {
 	return r
 }
 
+// born are what a helper is born with, beside the control socket.
+type born struct {
+	wire *os.File // the sandbox's end
+	exe  *os.File // bailey's own binary
+}
+
 func run(control *os.File, gvisorFirst bool) error {
+	in := born{wire: os.NewFile(handoff.WireFD, "wire"), exe: os.NewFile(handoff.ExeFD, "exe")}
 	var g *gvisor
 	if gvisorFirst {
 		var err error
-		if g, err = launched(control); err != nil {
+		if g, err = launched(control, in); err != nil {
 			return err
 		}
 	}
@@ -99,10 +106,10 @@ func run(control *os.File, gvisorFirst bool) error {
 		if err != nil {
 			return err
 		}
-		return native(control, s, files)
+		return native(control, in, s, files)
 	}
 	if g == nil { // what was asked for looked like another runtime
-		if g, err = launched(control); err != nil {
+		if g, err = launched(control, in); err != nil {
 			return err
 		}
 	}
@@ -122,8 +129,8 @@ func run(control *os.File, gvisorFirst bool) error {
 }
 
 // launched starts gVisor's program and says so.
-func launched(control *os.File) (*gvisor, error) {
-	g, err := launch()
+func launched(control *os.File, in born) (*gvisor, error) {
+	g, err := launch(in)
 	if err != nil {
 		return nil, layerError("gvisor", err, "")
 	}
@@ -190,13 +197,13 @@ func network(proxy *os.File, st *ocispec.Staged) error {
 type gvisor struct {
 	cmd   *exec.Cmd
 	args  *os.File
-	model *os.File   // the sandbox's end of the wire to the model gateway, or nil
-	ours  []*os.File // what it was given
+	model *os.File // the sandbox's end of the wire to the model gateway, or nil
+	born  born     // it was given these
 	log   *tail
 }
 
-func launch() (*gvisor, error) {
-	g := &gvisor{log: &tail{max: 16 << 10}}
+func launch(in born) (*gvisor, error) {
+	g := &gvisor{log: &tail{max: 16 << 10}, born: in}
 	null, err := os.Open("/dev/null")
 	if err != nil {
 		return nil, err
@@ -205,7 +212,6 @@ func launch() (*gvisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire := os.NewFile(handoff.WireFD, "wire")
 	g.args = argsIn
 	g.cmd = &exec.Cmd{
 		Path: fmt.Sprintf("/proc/self/fd/%d", runsc.ExeFD), Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
@@ -214,9 +220,7 @@ func launch() (*gvisor, error) {
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		WaitDelay:   stopGrace,
 	}
-	exe := os.NewFile(handoff.ExeFD, "exe")
-	g.ours = []*os.File{wire, exe}
-	for fd, f := range map[int]*os.File{runsc.WireFD: wire, runsc.ArgsFD: argsOut, runsc.ExeFD: exe, runsc.ModelFD: null, runsc.HighFD: null} {
+	for fd, f := range map[int]*os.File{runsc.WireFD: in.wire, runsc.ArgsFD: argsOut, runsc.ExeFD: in.exe, runsc.ModelFD: null, runsc.HighFD: null} {
 		g.cmd.ExtraFiles[fd-3] = f
 	}
 	if err := g.cmd.Start(); err != nil {
@@ -262,9 +266,7 @@ func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) er
 // itself into, as does this process: what gVisor starts is in there then.
 func (g *gvisor) letGo(args []string, joins []*os.File) error {
 	// The parent's end of the wire must see the end of the sandbox.
-	for _, f := range g.ours {
-		_ = f.Close()
-	}
+	_, _ = g.born.wire.Close(), g.born.exe.Close()
 	fds := make([]int, len(joins))
 	for i, f := range joins {
 		fds[i] = int(f.Fd())

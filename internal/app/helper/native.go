@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -43,7 +44,10 @@ const (
 // Its namespaces for the network, for IPC and for names are the helper's own, so
 // that no capability in the sandbox's user namespace, should there ever be one,
 // has a say in them.
-func native(control *os.File, s *handoff.Settings, files []*os.File) error {
+func native(control *os.File, in born, s *handoff.Settings, files []*os.File) error {
+	if err := in.exe.Close(); err != nil {
+		return err
+	}
 	proxy, order, err := prepareNative(s, files)
 	if err != nil {
 		return err
@@ -56,7 +60,7 @@ func native(control *os.File, s *handoff.Settings, files []*os.File) error {
 	if s.Model >= 0 {
 		model = files[s.Model]
 	}
-	first, err := startFirst(order, model)
+	first, err := startFirst(order, in.wire, model)
 	if err != nil {
 		return err
 	}
@@ -239,7 +243,7 @@ func (p part) put(s *sandbox.Spec) error {
 		if err != nil {
 			return err
 		}
-		if err := makePoint(at, isDir); err != nil {
+		if err := makeInMemory(at, isDir); err != nil {
 			return err
 		}
 	}
@@ -247,6 +251,19 @@ func (p part) put(s *sandbox.Spec) error {
 		return err
 	}
 	return mount.Attach(f, at)
+}
+
+// makeInMemory makes a mount point in a memory file system. The folders on the
+// way to it are nobody's to write to, as gVisor's are.
+func makeInMemory(at string, isDir bool) error {
+	dir := at
+	if !isDir {
+		dir = filepath.Dir(at)
+	}
+	if err := os.MkdirAll(dir, 0o555); err != nil || isDir {
+		return err
+	}
+	return makePoint(at, false)
 }
 
 // inMemory reports whether a mount point has to be made, in a file system that
@@ -300,7 +317,7 @@ func terminals() error {
 		return err
 	}
 	for _, name := range []string{"full", "null", "random", "tty", "urandom", "zero"} {
-		if err := bindDevice("/dev/"+name, at+"/"+name); err != nil {
+		if err := bindDevice("/dev/"+name, at+"/"+name, mount.Attr{NoSuid: true, NoExec: true}); err != nil {
 			return err
 		}
 	}
@@ -317,7 +334,7 @@ func terminals() error {
 }
 
 // bindDevice shows a device.
-func bindDevice(source, target string) error {
+func bindDevice(source, target string, a mount.Attr) error {
 	if err := os.WriteFile(target, nil, 0o600); err != nil {
 		return err
 	}
@@ -325,12 +342,12 @@ func bindDevice(source, target string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(mount.Attach(f, target), f.Close())
+	return errors.Join(mount.SetAttr(f, a), mount.Attach(f, target), f.Close())
 }
 
 // startFirst starts the role that becomes the first process, and waits until it
 // has. It is born in the network that this thread is in.
-func startFirst(order *handoff.Native, model *os.File) (*os.Process, error) {
+func startFirst(order *handoff.Native, wire, model *os.File) (*os.Process, error) {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -345,7 +362,6 @@ func startFirst(order *handoff.Native, model *os.File) (*os.Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, say.Close())
 	}
-	wire := os.NewFile(handoff.WireFD, "wire")
 	files := []*os.File{null, null, null, wire, null, orders, say}
 	if order.Gateway {
 		files[handoff.NativeModelFD] = model

@@ -126,7 +126,7 @@ func devices(r bailey.Runtime) error {
 		names = append(names, "full", "tty")
 	}
 	for _, name := range names {
-		if err := bindDevice("/dev/"+name, stageDir+"/dev/"+name); err != nil {
+		if err := bindDevice("/dev/"+name, stageDir+"/dev/"+name, mount.Attr{}); err != nil {
 			return err
 		}
 	}

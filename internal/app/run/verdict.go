@@ -60,6 +60,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 		// It was told to end, and did so in its own way.
 		return u.endedFor(u.atEnd), nil
 	case err == nil:
+		u.tellKilled()
 		return r.Status(), nil
 	case errors.Is(err, session.ErrLost):
 		return u.lost()
@@ -96,6 +97,18 @@ func (u *running) endedFor(e *ending) int {
 	}
 	u.out.must("stopped: %s", e.message)
 	return bailey.ExitSignalBase + int(syscall.SIGKILL)
+}
+
+// tellKilled says that the kernel has killed processes of a sandbox for its
+// memory, and its command has gone on: without gVisor each is a process of the
+// kernel's, and the largest goes first.
+func (u *running) tellKilled() {
+	if u.plan.spec.Runtime != bailey.RuntimeNative || !u.limits.outOfMemory() {
+		return
+	}
+	message := fmt.Sprintf("processes were killed at the sandbox's limit of %d MiB; --memory raises it", u.plan.spec.Limits.MemoryBytes>>20)
+	u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: watch.Memory, Message: message})
+	u.out.must("out of memory: %s", message)
 }
 
 func (u *running) outOfMemory() int {
