@@ -50,6 +50,7 @@ type runFlags struct {
 
 	openFlags
 	looseFlags
+	hidingFlags
 
 	runtimeFlags
 }
@@ -132,7 +133,7 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
 		Homes: c.homes(),
-		Open:  c.openings(), Loose: c.loosened(),
+		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(),
 		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
 	}

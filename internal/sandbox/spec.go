@@ -28,6 +28,7 @@ type Spec struct {
 	GitDirs   []string         `json:"git_dirs"`  // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
 	Masks     []string         `json:"masks"`     // files of read-only mounts that nobody inside may read or execute
 	Covers    []string         `json:"covers"`    // files of writable mounts that cannot be reached inside; of the native runtime alone
+	Hidden    string           `json:"hidden"`    // target of the mount of which files are hidden, which is served by itself then; empty for none
 	Exclusive bool             `json:"exclusive"` // nobody else changes the mounts while the sandbox lives: gVisor need not look at the host again for what it knows
 	Limits    bailey.Limits    `json:"limits"`
 	Loose     Loose            `json:"loose"`
@@ -94,6 +95,9 @@ func (s *Spec) Validate() error { //nolint:gocognit // one check after the other
 	}
 	if err := s.validateCovers(); err != nil {
 		return err
+	}
+	if s.Hidden != "" && !mounted[s.Hidden] {
+		return fmt.Errorf("hidden files of %s: no mount", s.Hidden)
 	}
 	copied := make(map[string]bool, len(s.Shadows))
 	for _, sh := range s.Shadows {

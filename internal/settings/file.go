@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/hide"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
@@ -20,6 +21,8 @@ type File struct {
 	Net   Net
 	Tasks Tasks
 	Home  Home
+	Hide  []string // patterns of files that a sandbox does not see
+	Show  []string // and of those that it sees all the same; of the user's own file
 }
 
 // Net is what one source says of the network. What it does not say is nil.
@@ -86,10 +89,22 @@ func parse(path string, data []byte, project bool) (*File, error) {
 	}
 	f.Tasks = p.tasks(tasks)
 	f.Home = p.home(yamlfile.Get(top, "home"), project)
+	f.Hide = p.texts(yamlfile.Get(top, "hide"), hidePattern)
+	show := yamlfile.Get(top, "show")
+	if show != nil && project {
+		p.At(show, "show: only your own file shows what is hidden; leave it out here, or use --show")
+	}
+	f.Show = p.texts(show, hidePattern)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// hidePattern says what is wrong with a pattern of hidden files.
+func hidePattern(text string) error {
+	_, err := hide.New([]string{text}, nil, nil)
+	return err
 }
 
 // net takes the section out of a node that the schema holds good.

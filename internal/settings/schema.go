@@ -22,6 +22,8 @@ func root() *yamlfile.Spec {
 		}}},
 		{Name: "tasks", Spec: tasksSpec()},
 		{Name: "home", Spec: homeSpec()},
+		{Name: "hide", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "NAME in every folder, DIR/NAME, or /DIR/NAME from the workspace's folder, with * and ?."}, Help: "Files and folders of the workspace that a sandbox does not see, beside those that usually hold secrets."}},
+		{Name: "show", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "As in hide."}, Help: "Files that it sees although they are hidden. Only in your own file."}},
 	}}
 }
 

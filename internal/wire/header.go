@@ -19,6 +19,7 @@ const (
 	OpPing                   // answer with one Ready frame
 	OpShutdown               // end every process, answer with one Ready frame, exit
 	OpModel                  // listen for model calls at ModelAddr, answer with one Ready or Failed frame
+	OpHide                   // hide files of a mount, answer with one Ready or Failed frame
 )
 
 // MaxHeader is the most bytes that an encoded Header has: the arguments and
@@ -47,6 +48,13 @@ var errMalformed = errors.New("malformed header")
 type Header struct {
 	Op   Op
 	Exec Exec // for OpExec, else zero
+	Hide Hide // for OpHide, else zero
+}
+
+// Hide asks for files of a mount to be hidden, before the first command.
+type Hide struct {
+	Path  string // the mount; absolute and clean
+	Rules []byte // as internal/hide writes them
 }
 
 // Exec asks for a command to be run.
@@ -96,6 +104,11 @@ func (h *Header) Validate() error {
 	switch h.Op {
 	case OpExec:
 		return h.Exec.validate()
+	case OpHide:
+		if f := (&File{Path: h.Hide.Path}); !f.usable() {
+			return fmt.Errorf("mount %q is not usable", h.Hide.Path)
+		}
+		return nil
 	case OpPing, OpShutdown, OpModel:
 		return nil
 	}
@@ -203,6 +216,10 @@ func appendHeader(b []byte, h *Header) []byte {
 		b = binary.BigEndian.AppendUint16(b, f.Mode)
 		b = appendString(b, string(f.Data))
 	}
+	if h.Op == OpHide {
+		b = appendString(b, h.Hide.Path)
+		b = appendString(b, string(h.Hide.Rules))
+	}
 	return b
 }
 
@@ -234,6 +251,9 @@ func parseHeader(b []byte) (Header, error) {
 	h.Exec.Env = d.strings()
 	h.Exec.Limits = d.limits()
 	h.Exec.Files = d.files()
+	if h.Op == OpHide {
+		h.Hide = Hide{Path: d.string(), Rules: []byte(d.string())}
+	}
 	if d.failed || len(d.rest) != 0 || flags&^(flagTTY|flagMain) != 0 {
 		return Header{}, errMalformed
 	}

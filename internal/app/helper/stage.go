@@ -163,10 +163,11 @@ func attach(s *handoff.Settings, sources []*os.File, st *ocispec.Staged) error {
 	return nil
 }
 
-// inRoot reports whether mount i is read-only and lies in no other mount.
+// inRoot reports whether mount i is read-only and lies in no other mount. One of
+// which files are hidden is served by itself.
 func inRoot(s *sandbox.Spec, i int) bool {
 	m := s.Mounts[i]
-	if m.Writable {
+	if m.Writable || m.Target == s.Hidden {
 		return false
 	}
 	for k, o := range s.Mounts {

@@ -155,7 +155,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 	defer p.environment.Close()
 	u := &running{host: h, req: &r, plan: p}
 	out := Inspection{
-		Command: r.Command, Agent: p.agent, Runtime: Runtime, Workspace: InspectedFolder{p.workspace, !r.ReadOnly},
+		Command: r.Command, Agent: p.agent, Runtime: p.spec.Runtime.String(), Workspace: InspectedFolder{p.workspace, !r.ReadOnly},
 		Network: p.inspectNet(), Mounts: []InspectedMount{}, Memory: []InspectedTmpfs{}, Files: []string{},
 		Variables: p.inspectEnv(), Secrets: []InspectedLent{}, Home: p.inspectHome(), Bridge: p.inspectBridge(), Limits: p.inspectLimits(),
 		Hidden: slices.Concat(p.hidden(), p.shown.hidden), Published: slices.Concat([]InspectedItem{}, p.shown.published),

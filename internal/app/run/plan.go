@@ -49,6 +49,8 @@ type plan struct {
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
+	hiding    *hiding      // nil: no file is hidden
+	showing   []string     // --show
 	lacks     []string     // of a task: what its agent does not do by itself
 	agent     string       // by name; empty: another command
 	given     []string     // the names of variables that were passed, lent or set for the model
@@ -116,7 +118,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	p.sources, p.effective, p.mark = sources, holds, mark
 	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
-	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.shareKernel()); err != nil {
+	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.hideFiles(r, ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
 	}
 	p.exec = wire.Exec{

@@ -36,6 +36,7 @@ func (u *running) header() []string {
 	}
 	lines = append(lines, u.req.Loose.lines()...)
 	lines = append(lines, p.open.lines()...)
+	lines = append(lines, p.hidingLines()...)
 	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {
 		switch s.Limit {

@@ -37,6 +37,7 @@ type Request struct {
 	Env      []string // --env
 	EnvFiles []string // --env-file
 	Limits   config.LimitFlags
+	Hiding   Hiding
 	ReadOnly bool
 	Name     string
 	Tools    []string

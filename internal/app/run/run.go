@@ -302,6 +302,9 @@ func (u *running) startSandbox(ctx context.Context) error {
 	if u.wire, err = wire.NewHost(sb.Wire); err != nil {
 		return err
 	}
+	if err := u.hideFiles(ctx); err != nil {
+		return err
+	}
 	if err := u.readyModel(ctx); err != nil {
 		return err
 	}
