@@ -89,6 +89,9 @@ func play(args []string) int {
 	case userns.Argv0: // held by its parent at its first instruction
 		return 0
 	case sandbox.FirstPath: // inside a sandbox
+		if len(args) == 3 && args[1] == sandbox.OpenArg {
+			return sandboxd.Open(args[2])
+		}
 		if len(args) == 2 && args[1] == sandbox.FirstArg {
 			return sandboxd.Main(args)
 		}

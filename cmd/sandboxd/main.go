@@ -37,6 +37,8 @@ func main() {
 		os.Exit(watchdog.Main(os.Args))
 	case len(os.Args) == 2 && os.Args[1] == sandbox.FirstArg:
 		os.Exit(sandboxd.Main(os.Args))
+	case len(os.Args) == 3 && os.Args[1] == sandbox.OpenArg:
+		os.Exit(sandboxd.Open(os.Args[2]))
 	case len(os.Args) == 2 && os.Args[1] == posture.Arg:
 		os.Exit(posture.Inside(os.Stdin, os.Stdout))
 	}

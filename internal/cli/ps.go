@@ -21,7 +21,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, loosened (flags that make the sandbox hold less), shown (patterns of hidden files that it sees), published (ports of this machine that lead inside: host, port, and silent when nothing listened there), opens where your browser is lent, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -43,7 +43,7 @@ func (c *psCommand) Run(a *app) error {
 	}
 	_, _ = fmt.Fprintf(w, "NAME\tSTATUS\tRUNTIME\tNET%s\tPID\tSTARTED\tWORKSPACE\tCOMMAND\n", column("LOOSENED"))
 	for _, i := range infos {
-		runtime, network, started, workspace := i.Runtime, netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
+		runtime, network, started, workspace := i.Runtime, netText(i), i.Started.Local().Format(time.DateTime), seenText(i)
 		if i.Status == control.NotAnswering {
 			runtime, network, started, workspace = "-", "-", "-", "-"
 		}
@@ -77,9 +77,32 @@ func looseText(i control.Info) string {
 // netText names the mode, and what makes it guard less.
 func netText(i control.Info) string {
 	if i.DNS == bailey.DNSOpen && i.Net != bailey.NetNone {
-		return i.Net.String() + "+dns-open"
+		return i.Net.String() + "+dns-open" + publishedText(i)
 	}
-	return i.Net.String()
+	return i.Net.String() + publishedText(i)
+}
+
+// publishedText names the ports of this machine that lead inside.
+func publishedText(i control.Info) string {
+	var b strings.Builder
+	for _, p := range i.Published {
+		_, _ = fmt.Fprintf(&b, "+publish=%d", p.Host)
+		if p.Silent {
+			b.WriteString("(nothing listens)")
+		}
+	}
+	if i.Opens {
+		b.WriteString("+open-browser")
+	}
+	return b.String()
+}
+
+// seenText is the workspace, and which of its hidden files are seen.
+func seenText(i control.Info) string {
+	if len(i.Shown) == 0 {
+		return i.Workspace
+	}
+	return i.Workspace + " (shown: " + strings.Join(i.Shown, ", ") + ")"
 }
 
 // psRow is the published form of one line. Of a sandbox that does not answer
@@ -98,8 +121,11 @@ type psRow struct {
 	Detached  bool      `json:"detached,omitempty"`
 	Attached  int       `json:"attached,omitempty"`
 
-	Mounts   []control.Mount `json:"mounts,omitempty"`
-	Loosened []string        `json:"loosened,omitempty"`
+	Mounts    []control.Mount     `json:"mounts,omitempty"`
+	Loosened  []string            `json:"loosened,omitempty"`
+	Shown     []string            `json:"shown,omitempty"`
+	Published []control.Published `json:"published,omitempty"`
+	Opens     bool                `json:"opens,omitempty"`
 }
 
 func psRows(infos []control.Info) []psRow {
@@ -113,6 +139,7 @@ func psRows(infos []control.Info) []psRow {
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
 			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status, Detached: i.Detached, Attached: i.Attached,
 			Mounts: i.Mounts, Loosened: i.Loosened,
+			Shown: i.Shown, Published: i.Published, Opens: i.Opens,
 		})
 	}
 	return rows

@@ -51,6 +51,7 @@ type runFlags struct {
 	openFlags
 	looseFlags
 	hidingFlags
+	publishFlags
 
 	runtimeFlags
 }
@@ -133,7 +134,7 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
 		Homes: c.homes(),
-		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(),
+		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(), Publish: c.Publish, OpenBrowser: c.OpenBrowser,
 		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
 	}

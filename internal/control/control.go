@@ -93,6 +93,9 @@ type Info struct {
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
 	Mounts    []Mount          `json:"mounts,omitempty"`
 	Loosened  []string         `json:"loosened,omitempty"` // flags that make the sandbox hold less
+	Shown     []string         `json:"shown,omitempty"`    // patterns of hidden files that it sees
+	Published []Published      `json:"published,omitempty"`
+	Opens     bool             `json:"opens,omitempty"` // the person's browser is lent
 
 	Detached bool `json:"detached,omitempty"` // it runs in the background
 	TTY      bool `json:"tty,omitempty"`      // its command has a terminal

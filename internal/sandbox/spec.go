@@ -56,6 +56,13 @@ const FirstPath = "/.bailey/bailey"
 // FirstArg is the one argument that makes the binary the first process.
 const FirstArg = "sandboxd"
 
+// OpenArg is the first of two arguments that make the binary ask for an address
+// to be opened in the person's browser: the second.
+const OpenArg = "open"
+
+// OpenPath is the program inside that does it.
+const OpenPath = "/.bailey/open"
+
 // ShadowDir is the folder inside that holds the private copies.
 const ShadowDir = "/.bailey/private"
 

@@ -20,6 +20,8 @@ const (
 	OpShutdown               // end every process, answer with one Ready frame, exit
 	OpModel                  // listen for model calls at ModelAddr, answer with one Ready or Failed frame
 	OpHide                   // hide files of a mount, answer with one Ready or Failed frame
+	OpDial                   // connect to Port of the loopback inside, answer with Ready or Failed; frames follow
+	OpOpen                   // take addresses for the browser: Ready or Failed, then each is Stdout, answered by Stdin
 )
 
 // MaxHeader is the most bytes that an encoded Header has: the arguments and
@@ -47,8 +49,9 @@ var errMalformed = errors.New("malformed header")
 // Header is the first message of a stream.
 type Header struct {
 	Op   Op
-	Exec Exec // for OpExec, else zero
-	Hide Hide // for OpHide, else zero
+	Exec Exec   // for OpExec, else zero
+	Hide Hide   // for OpHide, else zero
+	Port uint16 // for OpDial, else zero
 }
 
 // Hide asks for files of a mount to be hidden, before the first command.
@@ -109,7 +112,12 @@ func (h *Header) Validate() error {
 			return fmt.Errorf("mount %q is not usable", h.Hide.Path)
 		}
 		return nil
-	case OpPing, OpShutdown, OpModel:
+	case OpDial:
+		if h.Port == 0 {
+			return errors.New("no port")
+		}
+		return nil
+	case OpPing, OpShutdown, OpModel, OpOpen:
 		return nil
 	}
 	return fmt.Errorf("unknown operation %d", h.Op)
@@ -216,6 +224,9 @@ func appendHeader(b []byte, h *Header) []byte {
 		b = binary.BigEndian.AppendUint16(b, f.Mode)
 		b = appendString(b, string(f.Data))
 	}
+	if h.Op == OpDial {
+		b = binary.BigEndian.AppendUint16(b, h.Port)
+	}
 	if h.Op == OpHide {
 		b = appendString(b, h.Hide.Path)
 		b = appendString(b, string(h.Hide.Rules))
@@ -251,6 +262,9 @@ func parseHeader(b []byte) (Header, error) {
 	h.Exec.Env = d.strings()
 	h.Exec.Limits = d.limits()
 	h.Exec.Files = d.files()
+	if h.Op == OpDial {
+		h.Port = d.uint16()
+	}
 	if h.Op == OpHide {
 		h.Hide = Hide{Path: d.string(), Rules: []byte(d.string())}
 	}

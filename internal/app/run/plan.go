@@ -51,6 +51,8 @@ type plan struct {
 	model     *modelPlan   // nil: the run has none
 	hiding    *hiding      // nil: no file is hidden
 	showing   []string     // --show
+	published []*published // --publish
+	opens     bool         // --open-browser
 	lacks     []string     // of a task: what its agent does not do by itself
 	agent     string       // by name; empty: another command
 	given     []string     // the names of variables that were passed, lent or set for the model
@@ -84,11 +86,15 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := model.apart(pol); err != nil {
 		return nil, err
 	}
+	ports, err := parsePublished(r.Publish)
+	if err != nil {
+		return nil, err
+	}
 	limits := r.Limits.Limits(h.CPUs, h.Memory)
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: r.Background.terminal(h)}
+	p := &plan{published: ports, workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: r.Background.terminal(h)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
 	if err := p.chooseRuntime(r); err != nil {
 		return nil, err
@@ -127,6 +133,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		Files:  p.files,
 		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
 	}
+	p.lendBrowser(r)
 	if preset.Name != "" {
 		p.exec.Argv = preset.Command(r.Command[1:])
 	}

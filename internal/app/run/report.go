@@ -37,6 +37,8 @@ func (u *running) header() []string {
 	lines = append(lines, u.req.Loose.lines()...)
 	lines = append(lines, p.open.lines()...)
 	lines = append(lines, p.hidingLines()...)
+	lines = append(lines, p.publishLines()...)
+	lines = append(lines, p.browserLines()...)
 	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {
 		switch s.Limit {

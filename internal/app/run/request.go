@@ -17,33 +17,35 @@ import (
 
 // Request is one `bailey run`, as asked for.
 type Request struct {
-	Command  []string // at least one
-	Preset   bool     // Command[0] may name an agent (there was no "--")
-	Workdir  string   // --workdir; empty is the current directory
-	Net      string   // --net; empty leaves it to the rules
-	DNS      string   // --dns; empty leaves it to the files
-	NetWeak  bool     // Net is of the environment: an --allow beats it
-	Allow    []string
-	Deny     []string
-	Presets  []string // --preset
-	Services []string // --host-service
-	Ask      bool     // --ask
-	Bare     bool     // no policy file is read
-	Secrets  []string // --secret
-	lent     []settings.SecretHost
-	Models   []string // --model; none, or one
-	Budget   []string // --budget
-	Record   string   // --record
-	Env      []string // --env
-	EnvFiles []string // --env-file
-	Limits   config.LimitFlags
-	Hiding   Hiding
-	ReadOnly bool
-	Name     string
-	Tools    []string
-	Quiet    bool
-	JSON     bool
-	Task     *Task // it is the sandbox of a task or a check (Delegate)
+	Command     []string // at least one
+	Preset      bool     // Command[0] may name an agent (there was no "--")
+	Workdir     string   // --workdir; empty is the current directory
+	Net         string   // --net; empty leaves it to the rules
+	DNS         string   // --dns; empty leaves it to the files
+	NetWeak     bool     // Net is of the environment: an --allow beats it
+	Allow       []string
+	Deny        []string
+	Presets     []string // --preset
+	Services    []string // --host-service
+	Ask         bool     // --ask
+	Bare        bool     // no policy file is read
+	Secrets     []string // --secret
+	lent        []settings.SecretHost
+	Models      []string // --model; none, or one
+	Budget      []string // --budget
+	Record      string   // --record
+	Env         []string // --env
+	EnvFiles    []string // --env-file
+	Limits      config.LimitFlags
+	Hiding      Hiding
+	Publish     []string // --publish
+	OpenBrowser bool     // --open-browser
+	ReadOnly    bool
+	Name        string
+	Tools       []string
+	Quiet       bool
+	JSON        bool
+	Task        *Task // it is the sandbox of a task or a check (Delegate)
 
 	Homes      Homes
 	Background Background

@@ -178,6 +178,9 @@ func (u *running) acquire(ctx context.Context) error {
 	if err := u.host.Helper.Err(); err != nil {
 		return err // else the proxy would say something of its own
 	}
+	if err := u.bindPublished(ctx); err != nil {
+		return err
+	}
 	if err := u.startProxy(); err != nil {
 		return starting("proxy", err)
 	}
@@ -324,6 +327,8 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	stopRules := u.rules.attend(ctx)
 	defer stopRules()
 	go u.followKey(ctx)
+	endPublished := u.servePublished(ctx)
+	endBrowser := u.lendBrowserTo(ctx)
 	stdout, stderr := u.streams()
 	result, err := session.Run(ctx, u.wire, u.seated(session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
@@ -344,6 +349,9 @@ func (u *running) attend(ctx context.Context) (int, error) {
 		}
 	}
 	stopRules()
+	cancel(nil)
+	endPublished()
+	endBrowser()
 	u.end()
 	return u.verdict(result, err)
 }
@@ -423,6 +431,7 @@ func (u *running) release() error {
 		return nil
 	}
 	u.released = true
+	u.closePublished()
 	var errs []error
 	if u.sandbox != nil {
 		errs = append(errs, u.sandbox.Close())
@@ -506,6 +515,7 @@ func (u *running) Info() control.Info {
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
 		Mounts: u.plan.open.listed(), Loosened: u.req.Loose.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Shown: u.plan.showing, Published: u.plan.publishedInfo(), Opens: u.plan.opens,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid

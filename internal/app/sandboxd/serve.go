@@ -35,6 +35,10 @@ func (d *daemon) serve(stream io.ReadWriteCloser) {
 			return
 		}
 		_ = w.Send(wire.Ready, nil)
+	case wire.OpDial:
+		dial(stream, h.Port)
+	case wire.OpOpen:
+		takeAddresses(stream)
 	case wire.OpModel:
 		w := wire.NewWriter(stream)
 		if err := d.calls(); err != nil {
