@@ -76,6 +76,8 @@ func play(args []string) int {
 		return keybearer.Main()
 	case taskrun.Argv0:
 		return runTask()
+	case role.Unit:
+		return cli.Unit(context.Background())
 	case role.Git:
 		return carrier.Main(args[1:])
 	case watchdog.Argv0:

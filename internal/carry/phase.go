@@ -24,6 +24,8 @@ type PhaseBegin struct {
 	Home       string `json:"home,omitempty"` // of the user: their rules say which files are nobody's work
 	Folder     string `json:"folder"`
 	AllowDirty bool   `json:"allow_dirty,omitempty"`
+
+	Except []string `json:"except,omitempty"` // paths that may be uncommitted in any case
 }
 
 // PhaseBegan is the answer to PhaseBegin.
@@ -44,6 +46,7 @@ const (
 	phaseIgnored = "ignored" // paths that were there and that the rules leave out, each with a NUL behind it
 	phaseWork    = "work.json"
 	phaseCommit  = "commit.json"
+	phaseTip     = "tip.json"
 	workRef      = "refs/bailey/work"
 )
 
@@ -86,8 +89,8 @@ func (w *Worker) phaseBegin(ctx context.Context, p PhaseBegin) (PhaseBegan, erro
 		return none, err
 	}
 	s.Dirty = d.names()
-	if len(s.Dirty) > 0 && !p.AllowDirty {
-		return none, bailey.NewError(bailey.Conflict, fmt.Sprintf("%s has uncommitted work: %s", s.Root, someOf(s.Dirty)),
+	if others := slices.DeleteFunc(slices.Clone(s.Dirty), func(name string) bool { return slices.Contains(p.Except, name) }); len(others) > 0 && !p.AllowDirty {
+		return none, bailey.NewError(bailey.Conflict, fmt.Sprintf("%s has uncommitted work: %s", s.Root, someOf(others)),
 			"commit it or stash it; or --allow-dirty, which keeps it as it is and out of the commits")
 	}
 	if err := w.phaseBase(ctx, s, d); err != nil {
@@ -101,7 +104,7 @@ func (w *Worker) phaseBegin(ctx context.Context, p PhaseBegin) (PhaseBegan, erro
 
 // make makes the folder's own git folder anew.
 func (s *phaseState) make(w *Worker) error {
-	for _, name := range []string{phaseGit, phaseRecord, phaseIndex, phaseIgnored, phaseWork, phaseCommit} {
+	for _, name := range []string{phaseGit, phaseRecord, phaseIndex, phaseIgnored, phaseWork, phaseCommit, phaseTip} {
 		if _, err := removeTree(s.path(name)); err != nil {
 			return err
 		}

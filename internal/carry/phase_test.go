@@ -183,6 +183,28 @@ func TestPhase_RefusesWhatIsInOnePlace(t *testing.T) {
 	}
 }
 
+// TestPhase_GoesOnUponWhatThePersonCommitted meanwhile, to set it right.
+func TestPhase_GoesOnUponWhatThePersonCommitted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.file("a.txt", "mine\n")
+	b.begun(true)
+	b.file("a.txt", "mine\nunit\n").file("unit.txt", "unit\n")
+	b.gather()
+	if _, err := b.settle(); bailey.KindOf(err) != bailey.Conflict {
+		t.Fatal(err)
+	}
+	b.file("a.txt", "mine\n")
+	git(t, b.repo, "commit", "-q", "-m", "mine", "a.txt")
+	b.file("a.txt", "mine\nunit\n")
+	mine := git(t, b.repo, "rev-parse", "HEAD")
+	if got := b.settled(); len(got.Kept) != 0 || git(t, b.repo, "rev-parse", "main~1") != mine {
+		t.Errorf("%+v", got)
+	}
+	b.head("A Person a unit\n\nM\ta.txt\nA\tunit.txt")
+	b.status("")
+}
+
 // TestPhase_WhateverTheUnitDidToGit: what it committed, where it moved HEAD and
 // what it staged is not believed, and not lost.
 func TestPhase_WhateverTheUnitDidToGit(t *testing.T) {

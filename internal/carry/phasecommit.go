@@ -44,6 +44,9 @@ func (w *Worker) phaseCommit(ctx context.Context, p PhaseCommit) (PhaseCommitted
 	if err != nil {
 		return none, err
 	}
+	if err := w.phaseOnto(ctx, s); err != nil {
+		return none, err
+	}
 	made, err := w.phaseMake(ctx, s, p)
 	if err != nil {
 		return none, err
@@ -62,6 +65,55 @@ func (w *Worker) phaseCommit(ctx context.Context, p PhaseCommit) (PhaseCommitted
 		return none, err
 	}
 	return made, nil
+}
+
+// tipRecord is where HEAD and the branch were when the first try to commit began.
+type tipRecord struct {
+	On  string `json:"on"`
+	Tip string `json:"tip"`
+}
+
+// phaseOnto finds what the commit is to be made on. Where the branch was moved
+// before the first try, the unit did it, and that is passed over. Where it was
+// moved between tries there was no sandbox, so it was the person, for whom the
+// first try did not come to an end: their commit is built upon, and the index is
+// what they made of it.
+func (w *Worker) phaseOnto(ctx context.Context, s *phaseState) error {
+	now := tipRecord{}
+	var err error
+	if now.Tip, err = w.repo.ref(s.Branch); err != nil && !errors.Is(err, errNoRef) {
+		return err
+	}
+	if now.On, err = w.repo.headName(); err != nil {
+		return err
+	}
+	var was tipRecord
+	data, err := os.ReadFile(s.path(phaseTip))
+	if err != nil || json.Unmarshal(data, &was) != nil {
+		return writeJSON(s.path(phaseTip), now)
+	}
+	if now.On != was.On && now.On != s.Branch {
+		return bailey.NewError(bailey.Conflict, "HEAD of "+s.Root+" is not on "+strings.TrimPrefix(s.Branch, "refs/heads/")+" any more", "`git switch "+strings.TrimPrefix(s.Branch, "refs/heads/")+"`, then go on")
+	}
+	var made PhaseCommitted
+	if data, err := os.ReadFile(s.path(phaseCommit)); err == nil {
+		_ = json.Unmarshal(data, &made) // one that is broken is made anew
+	}
+	if now.Tip == "" || now.Tip == was.Tip || now.Tip == s.Head || now.Tip == made.Commit {
+		return nil
+	}
+	files, err := w.tree(ctx, s.own(w), now.Tip)
+	if err != nil {
+		return err
+	}
+	s.Head, s.Staged = now.Tip, nil
+	if err := w.keepIndex(s, &noted{files: files, changed: map[string]bool{}}); err != nil {
+		return err
+	}
+	if _, err := removeTree(s.path(phaseCommit)); err != nil {
+		return err
+	}
+	return errors.Join(writeJSON(s.path(phaseRecord), s), writeJSON(s.path(phaseTip), now))
 }
 
 // phaseMake makes the commit, once.

@@ -23,6 +23,8 @@ type PhaseCollect struct {
 type PhaseCollected struct {
 	Work     string         `json:"work"` // a commit of the folder; empty where nothing changed
 	Stat     string         `json:"stat"` // what a person reads of it
+	Tip      string         `json:"tip"`  // what HEAD is now; empty for none
+	On       string         `json:"on"`   // the reference that HEAD names now; empty for none
 	Planted  []task.Planted `json:"planted"`
 	Refused  []string       `json:"refused"`
 	Warnings []string       `json:"warnings"`
@@ -56,6 +58,15 @@ func (w *Worker) phaseCollect(ctx context.Context, p PhaseCollect) (PhaseCollect
 		return none, err
 	}
 	got := PhaseCollected{Planted: inspector.planted, Refused: walk.refused.all(), Warnings: inspector.warnings()}
+	if tip, err := w.repo.head(); err == nil {
+		got.Tip = tip
+	}
+	if on, err := w.repo.headName(); err == nil {
+		got.On = on
+	}
+	if _, err := removeTree(s.path(phaseTip)); err != nil {
+		return none, err
+	}
 	if got.Work, err = i.commit(workRef, s.Base, "work of the unit\n", w.now); err != nil {
 		return none, err
 	}

@@ -37,6 +37,7 @@ type commands struct {
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
+	Phase   phaseCommand   `cmd:"" help:"Have agents do a plan, unit by unit, in this folder."`
 	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let a planner that speaks MCP hand tasks to agents."`
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
@@ -75,6 +76,8 @@ type app struct {
 	now    func() time.Time
 	model  *kong.Kong
 	rest   []string // of the arguments of a command to run: see beyondDashes
+
+	captured *captured // gets what is asked of `bailey run`, in the place of a run
 }
 
 // exitError carries the exit code of the sandboxed command.
@@ -113,6 +116,9 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	args = familiar(args)
 	if args[0] == "run" || args[0] == "exec" || args[0] == "inspect" {
 		args, a.rest = beyondDashes(args)
+	}
+	if args[0] == "phase" {
+		args, a.rest = phaseWords(args)
 	}
 	parsed := quick(args)
 	if parsed == nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/mcp"
 	"github.com/bailey-dev/bailey/internal/models"
+	"github.com/bailey-dev/bailey/internal/phase"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 type referenceCommand struct {
-	Page string `arg:"" enum:"cli,configuration,schema,models-schema,skill" help:"cli, configuration, schema, models-schema or skill."`
+	Page string `arg:"" enum:"cli,configuration,schema,models-schema,phase-schema,skill" help:"cli, configuration, schema, models-schema, phase-schema or skill."`
 }
 
 // Run prints a page of docs/ as Markdown.
@@ -31,6 +32,12 @@ func (c *referenceCommand) Run(a *app) error {
 		page = string(schema)
 	case "skill":
 		page = mcp.Skill
+	case "phase-schema":
+		schema, err := phase.Schema()
+		if err != nil {
+			return err
+		}
+		page = string(schema)
 	case "models-schema":
 		schema, err := models.Schema()
 		if err != nil {

@@ -27,10 +27,12 @@ func (f backgroundFlags) start(a *app, r run.Request) (int, error) {
 		return 0, bailey.NewError(bailey.Invalid, "run: --detach and --detachable", "give one: --detach returns at once, --detachable attaches")
 	case !r.Background.InBackground() && (f.DetachKeys != "" || f.LogSize != 0):
 		return 0, bailey.NewError(bailey.Invalid, "run: --detach-keys and --log-size are for a command in the background", "add --detach or --detachable")
+	case a.captured != nil && r.Background.InBackground():
+		return 0, bailey.NewError(bailey.Invalid, "--detach and --detachable are of no use to who reads a run for a plan", "leave them out")
 	case a.host.Holds:
 		return run.Hold(a.ctx, a.host, r)
 	case r.Background.InBackground():
 		return run.Detach(a.ctx, a.host, r, os.Args[1:])
 	}
-	return run.Run(a.ctx, a.host, r)
+	return a.start(r)
 }

@@ -82,12 +82,12 @@ func init() {
 	}
 }
 
-// wanted reports whether the process is a `bailey run` with something to run, or
-// the runner of a task.
+// wanted reports whether the process is a `bailey run` with something to run, the
+// runner of a task, or a unit of a phase.
 func wanted(args []string) bool {
 	switch {
 	case len(args) == 1:
-		return args[0] == role.Runner
+		return args[0] == role.Runner || args[0] == role.Unit
 	case len(args) < 3 || args[1] != "run":
 		return false
 	case args[0] == role.Holder:

@@ -14,6 +14,7 @@ const (
 	Control  = "bailey-control"
 	Runner   = "bailey-runner"
 	Holder   = "bailey-holder" // the bailey run that holds a sandbox in the background
+	Unit     = "bailey-unit"
 	Catalog  = "bailey-catalog"
 	Git      = "bailey-git"
 	IDMap    = "bailey-idmap" // never runs: it holds a namespace at its first instruction

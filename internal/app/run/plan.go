@@ -171,7 +171,7 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 	if err = in.carry(h, r, ws.Seen()); err != nil {
 		return in, err
 	}
-	in.preset, in.lacks, err = r.Task.unattended(in.preset)
+	in.preset, in.lacks, err = r.headless(in.preset)
 	return in, err
 }
 

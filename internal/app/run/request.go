@@ -46,6 +46,7 @@ type Request struct {
 	Quiet       bool
 	JSON        bool
 	Task        *Task // it is the sandbox of a task or a check (Delegate)
+	Unit        *Unit // nobody sits before it (Attend)
 
 	Homes      Homes
 	Background Background

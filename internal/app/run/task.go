@@ -107,6 +107,9 @@ func (u *running) streams() (stdout, stderr io.Writer) {
 	if u.req.Task != nil {
 		return u.req.Task.Stdout, u.req.Task.Stderr
 	}
+	if u.req.Unit != nil {
+		return u.req.Unit.Stdout, u.req.Unit.Stderr
+	}
 	return u.out.beside(u.host.Stdout, u.host.Stderr)
 }
 
