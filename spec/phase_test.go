@@ -177,7 +177,7 @@ var phaseAttacks = []struct {
 	{"remote", `git init -q --bare ignored/evil.git; printf '#!/bin/sh\necho run > "$HOME/owned"\n' > ignored/evil.git/hooks/post-receive; chmod +x ignored/evil.git/hooks/post-receive; git remote set-url origin "$PWD/ignored/evil.git"`, true, ""},
 	{"instead of", `git init -q --bare ignored/evil.git; printf '#!/bin/sh\necho run > "$HOME/owned"\n' > ignored/evil.git/hooks/update; chmod +x ignored/evil.git/hooks/update; git config "url.$PWD/ignored/evil.git.insteadOf" "$(git config remote.origin.url)"`, true, ""},
 	{"git folder is a file", `cp -r .git ignored/git; printf '#!/bin/sh\necho run > "$HOME/owned"\n' > ignored/git/hooks/pre-commit; chmod +x ignored/git/hooks/pre-commit
-		rm -rf .git 2>/dev/null; mv .git ignored/old 2>/dev/null; echo "gitdir: ignored/git" > .git 2>/dev/null || true`, false, ""},
+		mv .git ignored/old 2>/dev/null; echo "gitdir: ignored/git" > .git 2>/dev/null || true`, false, ""},
 	{"own commits", `git add -A; git commit -q -m own; git switch -q -c other; echo other > other.txt; git add other.txt; git commit -q -m other; git branch -f main HEAD~2; rm other.txt`, false, ""},
 	{"index", `git update-index --assume-unchanged file; git rm -q --cached .agents/agent.sh; git update-index --add --cacheinfo 100644,$(git hash-object -w file),staged.txt`, false, ""},
 	{"submodule", `git init -q sub; git -C sub commit -q --allow-empty -m x; printf '[submodule "sub"]\n\tpath = sub\n\turl = ./sub\n\tupdate = !touch owned\n' > .gitmodules; git add sub 2>/dev/null || true`, false, ""},
@@ -389,7 +389,7 @@ func TestRES08_Ends(t *testing.T) {
 	}
 	owned(t, y, y.Dir+"/.agents/agent.sh", "cat >/dev/null; echo never > unit.txt\n", 0o755)
 	git(t, y, y.Dir, "commit", "-q", "-a", "-m", "worse")
-	if r := p.phase(t, "--tries", "2").Exit(t, 1); !strings.Contains(r.Stdout, "in 2 tries") || p.count(t, y.Dir) != 2 {
+	if r := p.phase(t, "--tries", "2").Exit(t, 1); !strings.Contains(r.Stdout, "in 2 of 2 tries") || p.count(t, y.Dir) != 2 {
 		t.Errorf("a unit that fails:\n%s", r.Stdout)
 	}
 	if got := p.Run(t, "phase", "ls").OK(t).Stdout; !strings.Contains(got, "failed\t1 of 3 units") {

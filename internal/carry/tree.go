@@ -61,7 +61,7 @@ type walk struct {
 	fixedModes bool // the file system does not keep modes
 
 	left func(name string) // is told what the rules leave out, if it is set
-	held map[string]bool   // what they left out before: it stays out
+	held map[string]bool   // what they left out before: it stays out, and so do new git folders
 
 	rules   []levelRules
 	entries int
@@ -257,9 +257,23 @@ func (w *walk) enter(dir *os.File, name string, n *beneath.Node, depth int, igno
 			w.refused.add(name, "a repository in the repository")
 			return nil
 		}
+		if w.held != nil && !w.folders[name] && isGitFolder(sub) {
+			w.refused.add(name, "a git folder under another name")
+			return nil
+		}
 	}
 	ignored = ignored || w.ignores(name, true)
 	return w.folder(sub, name+"/", depth+1, ignored)
+}
+
+// isGitFolder reports whether git takes a folder for one, whatever its name is.
+func isGitFolder(dir *os.File) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := beneath.Lstat(dir, name); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // submodule passes over a submodule: its folder is empty in a clone.

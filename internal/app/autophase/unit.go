@@ -13,7 +13,6 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/carry"
 	"github.com/bailey-dev/bailey/internal/phase"
-	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -395,7 +394,7 @@ func (d *Driver) again(u *phase.Unit, w *phase.Work, why string) error {
 		d.Say("  %s; try %d of %d", why, w.Try, most)
 		return d.save()
 	}
-	w.Stage, w.Why = phase.Failed, fmt.Sprintf("%s, in %s", why, spell.Count(w.Try, "try"))
+	w.Stage, w.Why = phase.Failed, fmt.Sprintf("%s, in %d of %d tries", why, w.Try, most)
 	d.Say("  %s", w.Why)
 	if n := len(w.Logs); n > 0 {
 		d.Say("  what was printed is in %s", w.Logs[n-1])
