@@ -66,6 +66,7 @@ type Event struct {
 
 	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
 	Path     string `json:"path,omitempty"`  // of a file; of an HTTP request where rules judge it, without the query
+	By       string `json:"by,omitempty"`    // what would run the file
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	Message  string `json:"message,omitempty"` // one sentence for a person

@@ -39,10 +39,19 @@ var notTried = map[string]string{
 
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
 
+	"bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude":                                 plansByAgents,
+	"bailey phase run plan.md --push origin --budget 5usd --deadline 3h -- --model small claude": plansByAgents,
+	`bailey phase run plan.yaml --validate "go test ./..." -- --tool go --model small codex`:     plansByAgents,
+	"bailey phase run plan.md --until 2 -- -- ./my-agent.sh":                                     plansByAgents,
+	"bailey phase status --json": plansByAgents,
+	"bailey phase stop --now":    plansByAgents,
+
 	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
+
+const plansByAgents = "a plan has to be there, and an agent: TestRES08_ClaudeCodeDoesAPlan and TestRES08_Ends have them"
 
 const tasksByAgents = "an agent and a model have to be there: TestPlanner_DelegatesChecksMergesAndCleans has both"
 

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"github.com/bailey-dev/bailey/internal/plants"
 	"path"
 	"slices"
 	"strings"
@@ -112,8 +113,8 @@ func TestPlants(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, p, kind)
 		}
 	}
-	for _, p := range plants() {
-		for _, pattern := range p.names {
+	for _, p := range plants.List() {
+		for _, pattern := range p.Names {
 			if _, err := path.Match(strings.TrimPrefix(pattern, "/"), "x"); err != nil {
 				t.Errorf("%s: %v", pattern, err)
 			}
