@@ -34,6 +34,8 @@ type commands struct {
 	Shell   shellCommand   `cmd:"" help:"Open a shell in a running sandbox."`
 	Attach  attachCommand  `cmd:"" help:"Go to the terminal of a sandbox in the background."`
 	Logs    logsCommand    `cmd:"" help:"Print what a sandbox in the background wrote, also after it has ended."`
+	Cp      cpCommand      `cmd:"" help:"Copy files between this machine and a running sandbox."`
+	Stats   statsCommand   `cmd:"" help:"Show what running sandboxes use."`
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`

@@ -13,9 +13,10 @@ type Sample struct {
 	Time time.Time        `json:"time"`
 
 	Memory    *Gauge        `json:"memory,omitempty"`    // bytes of the whole sandbox, its kernel and its file systems in memory too
-	CPU       time.Duration `json:"cpu_ns"`              // time of processors since the start
+	CPU       time.Duration `json:"cpu_ns,omitempty"`    // time of processors since the start; 0 is not known
 	CPUs      float64       `json:"cpus"`                // processors that it may use
-	Processes *Gauge        `json:"processes,omitempty"` // of the sandbox's own
+	Processes *Gauge        `json:"processes,omitempty"` // by the sandbox's own word
+	Tmp       *Gauge        `json:"tmp,omitempty"`       // bytes in /tmp and the home, which are memory; likewise
 	Disk      *Gauge        `json:"disk,omitempty"`      // bytes by which the workspace has grown
 	Inodes    *Gauge        `json:"inodes,omitempty"`    // files and folders, likewise
 

@@ -103,6 +103,7 @@ type running struct {
 	denied    denials
 
 	modelUse modelUse
+	uses     uses
 
 	decisions decisions
 }
@@ -470,6 +471,9 @@ func (u *running) gone() bool {
 // netEvent takes what the proxy says. Of what it is not asked to say nothing
 // is passed on: it is the process that hostile bytes reach first.
 func (u *running) netEvent(e bailey.Event) {
+	if e.Type == bailey.EventNetOpen || e.Type == bailey.EventNetDecision {
+		u.uses.passed(e)
+	}
 	switch e.Type {
 	case bailey.EventWarning:
 		u.keep(e)
