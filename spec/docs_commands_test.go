@@ -45,9 +45,17 @@ var notTried = map[string]string{
 	"bailey phase run plan.md --until 2 -- -- ./my-agent.sh":                                     plansByAgents,
 	"bailey phase status --json": plansByAgents,
 	"bailey phase stop --now":    plansByAgents,
+	"bailey attach api-3f2a91c0":                 inTheBackground,
+	"bailey attach --no-stdin api-3f2a91c0":      inTheBackground,
+	"bailey logs api-3f2a91c0":                   inTheBackground,
+	"bailey logs -f --tail 20 api-3f2a91c0":      inTheBackground,
+	"bailey logs --raw api-3f2a91c0 > whole.txt": inTheBackground,
+	"bailey stats":                               "it goes on until Ctrl-C: TestStats has one",
 
 	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
+
+const inTheBackground = "a sandbox in the background has to be there: docs/background.md has one, and so have TestAttach_SizeAndKeys and TestBackground_WithoutATerminal"
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
 

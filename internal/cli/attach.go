@@ -18,9 +18,8 @@ func (attachCommand) Help() string {
 Ctrl-P Ctrl-Q leaves the command running, as the end of your terminal does, and signals to this process: they end the attachment and never the command. Of a command without a terminal the output from now on is shown (bailey logs has the earlier), and Ctrl-C leaves it.
 
 Examples:
-  bailey run --detach --name api claude
-  bailey attach api
-  bailey attach --no-stdin api          look over the agent's shoulder
+  bailey attach api-3f2a91c0
+  bailey attach --no-stdin api-3f2a91c0  look over the agent's shoulder
 
 Exit codes: the command's own, as for bailey run; 0 when it was left running.`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/journal"
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
@@ -143,10 +144,19 @@ func (c *completeCommand) Run(a *app) error {
 
 // namesFor returns the names that are asked for of what there is.
 func (a *app) namesFor(s suggestion) (out []candidate) {
+	if s.kept {
+		for _, name := range journal.Names(a.host.Dirs.State, a.host.UID) {
+			out = append(out, candidate{name, "its output is kept"})
+		}
+	}
 	if s.sandboxes {
 		infos, _ := control.List(a.ctx, a.host.Dirs.Runtime) // a completion has nobody to tell
 		for _, i := range infos {
-			out = append(out, candidate{i.Name, i.Status + " in " + i.Workspace})
+			name := i.Name
+			if s.within {
+				name += ":"
+			}
+			out = append(out, candidate{name, i.Status + " in " + i.Workspace})
 		}
 	}
 	if s.secrets {
@@ -198,6 +208,8 @@ type suggestion struct {
 	word      string // as far as it is typed
 	values    []candidate
 	sandboxes bool // the names of running sandboxes as well
+	within    bool // with a colon behind them, for a path inside
+	kept      bool // the names of sandboxes whose output is kept as well
 	secrets   bool // the names of secrets as well
 	models    bool // the names of models as well
 	tasks     bool // the ids of tasks as well
@@ -370,6 +382,10 @@ func (s *suggestion) positional(p *position) {
 		}
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "secret":
 		s.secrets = p.node.Name != "set"
+	case p.node.Name == "cp":
+		s.sandboxes, s.within, s.also = true, true, alsoFiles
+	case v.Name == "name" && p.node.Name == "logs":
+		s.kept = true
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "env":
 		s.environments = true
 	case v.Name == "name":

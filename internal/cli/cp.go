@@ -29,9 +29,9 @@ func (cpCommand) Help() string {
 What comes out is written below the place that you name and nowhere else, whatever the sandbox sends: no link is followed, links out of what is copied, devices and the like are left out and listed, setuid bits are dropped, and nothing is put in its place before all of it has come. Files that your own tools would run later are pointed out. What goes in belongs to the sandbox's user.
 
 Examples:
-  bailey cp api:/tmp/report.html .
-  bailey cp ./fixtures api:/tmp/
-  bailey cp api:/tmp/out - | tar tv`
+  bailey cp api-3f2a91c0:/etc/hosts .
+  bailey cp ./hosts api-3f2a91c0:/tmp/
+  bailey cp api-3f2a91c0:/etc - | tar t`
 }
 
 // Run copies.

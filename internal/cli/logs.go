@@ -36,9 +36,9 @@ The last 8M of output are kept (bailey run --log-size), for a week, of the last 
 With --json: an object a line with time, stream (stdout, stderr, bailey) and text, or data (base64) where the bytes are no text; where output was thrown away, one with type "truncated" and bytes.
 
 Examples:
-  bailey logs api
-  bailey logs -f --tail 20 api
-  bailey logs --raw api > whole.txt`
+  bailey logs api-3f2a91c0
+  bailey logs -f --tail 20 api-3f2a91c0
+  bailey logs --raw api-3f2a91c0 > whole.txt`
 }
 
 // Run prints the log.

@@ -90,6 +90,7 @@ Examples:
   bailey run --allow db.example.com:5432 -- psql -h db.example.com
   bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other
   bailey run --model small --budget 2M claude   Claude Code with a model of models.yaml, no network and no key
+  bailey run --detach --name api -- make watch  in the background: bailey attach api, bailey logs api
   bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'
 
 Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out, a limit was passed, or git on the host would have acted for it; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`

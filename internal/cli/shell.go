@@ -15,9 +15,8 @@ func (shellCommand) Help() string {
 	return `Opens a shell beside the command that the sandbox was started with: same view, same limits, same network, same environment. It is your own ($SHELL) if that is in the sandbox, otherwise bash or sh, and starts in the current folder if that is in the workspace. Any number may be open; all end with the sandbox.
 
 Examples:
-  bailey shell                          in the sandbox of this checkout
   bailey shell api-3f2a91c0
-  bailey shell api-3f2a91c0 < setup.sh  runs a script of yours in it
+  bailey shell               in the sandbox of this checkout
 
 Exit codes: the shell's own, as for bailey run.`
 }

@@ -33,7 +33,7 @@ With --json: an object a line with name, id, time, memory, cpu_ns, cpu_percent (
 
 Examples:
   bailey stats
-  bailey stats --no-stream --json api`
+  bailey stats --no-stream --json api-3f2a91c0`
 }
 
 // Run shows what sandboxes use.
