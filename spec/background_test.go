@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
@@ -280,7 +281,7 @@ func TestAttach_Several(t *testing.T) {
 // TestAttach_PaintsTheScreenAgain looks at what one sees that comes later.
 func TestAttach_PaintsTheScreenAgain(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		const full = `printf '\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m'; stty raw -echo; trap 'printf "\033[Hpainted %s" "$(stty size)"' WINCH; echo up; for ((;;)); do read -rt 0.05 -n1 x && [ "$x" = q ] && exit; done`
+		const full = `printf '\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m'; stty -echo; trap 'printf "\033[Hpainted %s" "$(stty size)"' WINCH; echo up; while :; do read -rt 0.05 x && exit; done`
 		seat(t, y, "full", full)
 		yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(y.Run(t, "logs", "full").Stdout, "up") }, func() string { return "" })
 		for range 2 {
@@ -326,8 +327,9 @@ func TestAttach_EndsOfWhoIsAttached(t *testing.T) {
 		killed := sit(t, y, "attach", "lasts").sees("up")
 		_ = killed.cmd.Process.Kill()
 		gone := sit(t, y, "attach", "lasts").sees("up")
-		_ = gone.other.Close()
-		_ = gone.tty.Close() // the terminal's window is closed
+		if err := unix.IoctlSetInt(int(gone.other.Fd()), unix.TIOCVHANGUP, 0); err != nil { // the terminal's window is closed
+			t.Fatal(err)
+		}
 		attachedTo(t, y, "lasts", 0)
 		sit(t, y, "attach", "lasts").sees("up").types("still there\r").sees("got <still there>")
 		y.Run(t, "stop", "lasts").OK(t)

@@ -17,7 +17,7 @@ import (
 const (
 	mostAttached = 16
 	mostQueued   = 1 << 20 // bytes of output on the way to one of those attached
-	mostTail     = 64 << 10
+	mostTail     = 32 << 10
 
 	// nudgeFor is how long a terminal is one column narrower, so that a program
 	// which has the whole screen paints it again.

@@ -274,7 +274,7 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) text() string {
-	if s := strings.TrimSpace(string(t.b)); s != "" {
+	if s := strings.Join(strings.FieldsFunc(string(t.b), func(r rune) bool { return r == '\n' }), "; "); s != "" {
 		return s
 	}
 	return "it failed"
