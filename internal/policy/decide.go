@@ -18,6 +18,7 @@ const (
 	ProtocolTLS  = "tls"
 	ProtocolHTTP = "http"
 	ProtocolTCP  = "tcp"
+	ProtocolSSH  = "ssh" // a command of git: Method is its name, Path its repository
 )
 
 // Policy is what one sandbox may reach. The zero Policy reaches nothing.
@@ -66,6 +67,7 @@ type Request struct {
 	Path     string     // of an HTTP request, as on the wire, without query
 	Query    string     // of an HTTP request, as on the wire, without the question mark
 	Targets  []string   // of an HTTP request: other paths that its fields name (see Targets)
+	Login    string     // of a command over SSH: the user of the host
 }
 
 // Decide answers a Request of a policy that is asked once.
@@ -84,6 +86,9 @@ func (x *Index) Decide(r Request) bailey.Decision {
 		return *refusal
 	}
 	if d := x.denial(t); d != nil {
+		return *d
+	}
+	if d := x.overSSH(t); d != nil {
 		return *d
 	}
 	rule, why := findAllow(t.rules(x.allow), t)

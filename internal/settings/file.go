@@ -33,6 +33,7 @@ type Net struct {
 	Allow   []Held
 	Deny    []Held
 	Presets []Setting[string]
+	Key     *Setting[string] // of git over SSH: a file with the user's key; see gitEntries
 }
 
 // Setting is a value and where it was set.
@@ -83,6 +84,9 @@ func parse(path string, data []byte, project bool) (*File, error) {
 		return nil, err
 	}
 	f.Net = p.net(yamlfile.Get(top, "net"))
+	if f.Net.Key != nil && project { // whoever wrote the repository would choose among the user's keys
+		p.At(yamlfile.Get(top, "net"), "net.git: key: only your own file says which key is yours; leave it out here")
+	}
 	tasks := yamlfile.Get(top, "tasks")
 	if tasks != nil && project { // whoever wrote the repository would say which others may be worked on
 		p.At(tasks, "tasks: only your own file says what tasks may do; leave it out here")
@@ -134,6 +138,7 @@ func (p *parser) net(n *yaml.Node) Net {
 	for _, v := range yamlfile.Items(yamlfile.Get(n, "deny")) {
 		out.Deny = append(out.Deny, p.entry(v, true)...)
 	}
+	p.gitEntries(yamlfile.Get(n, "git"), &out)
 	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && p.Problems() == 0 {
 		at := yamlfile.Get(n, "mode")
 		if v := yamlfile.Get(n, "allow"); v != nil {
@@ -327,6 +332,7 @@ type Flags struct {
 	Services []string // --host-service
 	Ask      bool     // --ask
 	Secrets  []SecretHost
+	Git      []string // --git
 }
 
 // SecretHost is a host that a secret of the run may go to.
@@ -366,6 +372,11 @@ func (f Flags) net() (Net, error) {
 	for _, s := range f.Secrets {
 		out.Allow = append(out.Allow, Held{Rule: s.Rule, From: "--secret " + s.Secret, lent: true})
 	}
+	git, err := flagRules("--git", f.Git, gitFlag)
+	if err != nil {
+		return out, err
+	}
+	out.Allow = append(out.Allow, git...)
 	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
 	return out, err
 }
@@ -402,7 +413,7 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 		return nil, flagError("--net", err)
 	case !f.Weak:
 		return &Setting[bailey.NetMode]{mode, "--net"}, nil
-	case len(f.Allow)+len(f.Presets)+len(f.Services)+len(f.Secrets) > 0: // who names hosts now means those, and no more
+	case len(f.Allow)+len(f.Presets)+len(f.Services)+len(f.Secrets)+len(f.Git) > 0: // who names hosts now means those, and no more
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, nil
 	case f.Ask:
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, nil
@@ -421,6 +432,8 @@ func (f Flags) asking() string {
 		return "--preset"
 	case len(f.Secrets) > 0:
 		return "--secret"
+	case len(f.Git) > 0:
+		return "--git"
 	case f.Ask:
 		return byAsk
 	case f.Net != "" && f.Net != bailey.NetNone.String() && !f.Weak:

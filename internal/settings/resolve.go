@@ -27,6 +27,7 @@ type Effective struct {
 	Allow   []Held
 	Deny    []Held
 	Presets []Setting[string]
+	Key     *Setting[string] // the user's key for git over SSH; nil: those of their agent
 	// Widens lists what a project's file that is not trusted would add. While
 	// there is any, nothing is started; what holds is then without it.
 	Widens []Widening
@@ -130,6 +131,7 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		Allow:   unwidened(slices.Concat(user.Allow, agent, of, flags.Allow)),
 		Deny:    slices.Concat(user.Deny, flags.Deny),
 		Presets: presets,
+		Key:     user.Key,
 	}
 	for _, n := range []Net{user, flags} {
 		if n.DNS != nil {
