@@ -35,6 +35,7 @@ func parts() []part {
 		{roots: []string{"internal/app/gateway"}},
 		{roots: []string{"internal/app/keybearer"}},
 		{roots: []string{"internal/app/carrier"}},
+		{roots: []string{"internal/app/signer"}},
 		{roots: []string{"internal/cli"}, except: planning()},
 		{roots: []string{
 			"internal/cli", "internal/app/control", "internal/app/launcher", "internal/app/catalog", "internal/app/runner",

@@ -25,6 +25,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/proxy"
 	"github.com/bailey-dev/bailey/internal/app/runner"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
+	"github.com/bailey-dev/bailey/internal/app/signer"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/early"
@@ -74,6 +75,8 @@ func play(args []string) int {
 		return gateway.Main(args[1:])
 	case modelgate.KeyArgv0:
 		return keybearer.Main()
+	case role.Signer:
+		return signer.Main()
 	case taskrun.Argv0:
 		return runTask()
 	case role.Unit:

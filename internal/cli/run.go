@@ -22,6 +22,8 @@ type runFlags struct {
 	Ask         bool     `help:"Ask about a host that no rule names, in place of refusing it: its connections wait up to 30 seconds for your answer (bailey net pending)." group:"Network"`
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
 
+	reachFlags
+
 	Model  []string `placeholder:"NAME" sep:"none" help:"Give the command this model of models.yaml (bailey models) and no other: it finds the gateway in the variables of the model's protocol, and no key. The network is none unless rules are given." group:"Model"`
 	Budget []string `placeholder:"2M|5usd" sep:"none" help:"How much the run may use of the model, in tokens (500k, 2M) or in money (5usd, 0.50usd), beside the limits in models.yaml. When it is spent, calls are refused with status 402. Repeatable." group:"Model"`
 	Record text     `placeholder:"DIR" help:"Write requests and answers with their content to a file in this folder. Otherwise no content is kept." group:"Model"`
@@ -135,7 +137,7 @@ func (c *runFlags) request(line *kong.Context) run.Request {
 			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
 		},
 		Homes: c.homes(),
-		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(), Publish: c.Publish, OpenBrowser: c.OpenBrowser,
+		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(), Reach: c.reach(), Publish: c.Publish, OpenBrowser: c.OpenBrowser,
 		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
 		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
 	}

@@ -44,6 +44,7 @@ const (
 	gateway                   // bailey-gateway
 	bearer                    // bailey-key
 	carrier                   // bailey-git
+	signer                    // bailey-signer
 	running                   // the command line of run and exec
 	other                     // every other command line
 )
@@ -81,6 +82,8 @@ func part(args []string) parts {
 		return carrier
 	case "bailey-holder":
 		return running
+	case "bailey-signer":
+		return signer
 	}
 	if hasPrefix(args[0], "bailey-") {
 		return other

@@ -53,6 +53,10 @@ func (f *flow) run(ctx context.Context) {
 	if !f.locate() || f.explicit && !f.enter(ctx) {
 		return
 	}
+	if hosts := f.gitHosts(); len(hosts) > 0 {
+		f.serveGit(ctx, hosts)
+		return
+	}
 	for {
 		kind := f.sniff()
 		switch kind {
@@ -121,13 +125,14 @@ type asked struct {
 	method, path, query string
 
 	targets []string // see policy.Targets
+	login   string   // of a command over SSH
 }
 
 // request is the flow as a question to the policy.
 func (f *flow) request() policy.Request {
 	return policy.Request{
 		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
-		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query, Targets: f.asked.targets,
+		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query, Targets: f.asked.targets, Login: f.asked.login,
 	}
 }
 

@@ -394,7 +394,7 @@ func (e *exchange) tellApart(r *http.Request) bool {
 // byte by byte, which is how they go out (setTarget).
 func askedOf(r *http.Request) asked {
 	path, query, _ := strings.Cut(originForm(r.RequestURI), "?")
-	return asked{r.Method, path, query, policy.Targets(r.Header, r.Host)}
+	return asked{method: r.Method, path: path, query: query, targets: policy.Targets(r.Header, r.Host)}
 }
 
 // hostOf returns the request's host in normal form: a name, or an address as

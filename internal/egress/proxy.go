@@ -56,6 +56,8 @@ type Config struct {
 	Open *Open
 	// Lender holds the sandbox's secrets. Nil: it has none.
 	Lender Lender
+	// Git is for git over SSH. Without it that is refused.
+	Git *Git
 }
 
 // Bounds of a sandbox and times of a connection: what a silent or slow peer

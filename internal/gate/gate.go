@@ -24,6 +24,7 @@ const (
 	FDPeer     = 4 // Unix stream socket: the listeners arrive here; its end is ours
 	FDEvents   = 5 // write: events as JSON lines
 	FDControl  = 6 // Unix stream socket: Message lines in, Reply lines out
+	FDGit      = 7 // with Settings.Git: socket for packets, to whoever has the user's key
 )
 
 // MaxMessage bounds the settings and a message, in bytes.
@@ -43,6 +44,7 @@ type Settings struct {
 	Policy  policy.Policy    `json:"policy"`
 	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
 	Secrets []Secret         `json:"secrets,omitempty"`
+	Git     []byte           `json:"git,omitempty"` // the key that hosts of git over SSH show to the sandbox; empty: there are none
 }
 
 // Message is what a running proxy is told, as one JSON line: a policy to

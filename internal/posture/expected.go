@@ -59,6 +59,8 @@ func Expected(role Role, c Config) Posture {
 		return p
 	case Key:
 		return c.key()
+	case Signer:
+		return c.signer()
 	case Helper:
 		return c.helper()
 	case Runsc:
@@ -172,6 +174,14 @@ func (c Config) outward(role Role, id IDs) Posture {
 func (c Config) key() Posture {
 	p := c.cli()
 	p.Role, p.Cwd, p.Dumpable, p.CoreBytes = Key, "/", No, "0"
+	return p
+}
+
+// signer is the caller's own id, which the agent answers, and may do nothing.
+func (c Config) signer() Posture {
+	p := c.hostSide(Signer, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
+	p.Caps = c.Caller.Caps
+	p.Seccomp, p.Env = 2, []string{"GOMAXPROCS"} // gate.Env
 	return p
 }
 

@@ -16,6 +16,7 @@ const (
 	Watchdog Role = "watchdog"
 	Proxy    Role = "proxy"
 	Gateway  Role = "gateway" // of a run with a model
+	Signer   Role = "signer"  // of a run with git over SSH
 	Key      Role = "key"     // carries that model's key, and ends
 	Helper   Role = "helper"
 	Runsc    Role = "runsc"

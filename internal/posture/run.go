@@ -55,7 +55,7 @@ const maxProcesses = 10000
 func (r Reader) role(pid int, parent Role) Role {
 	b, _ := os.ReadFile(r.path(pid, "cmdline"))
 	name, _, _ := strings.Cut(string(b), "\x00")
-	held := map[string]Role{"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-helper": Helper}
+	held := map[string]Role{"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-signer": Signer, "bailey-helper": Helper}
 	known := map[Role]map[string]Role{ //nolint:exhaustive // the others start nobody
 		Launcher: {"bailey-control": Control, "bailey-runner": Runner, "bailey-git": Git, "bailey-catalog": Catalog, "bailey-watchdog": Watchdog},
 		CLI:      held,

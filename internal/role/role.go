@@ -10,6 +10,7 @@ const (
 	Proxy    = "bailey-proxy"
 	Gateway  = "bailey-gateway"
 	Key      = "bailey-key"
+	Signer   = "bailey-signer"
 	Launcher = "bailey-launcher"
 	Control  = "bailey-control"
 	Runner   = "bailey-runner"

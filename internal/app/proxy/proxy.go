@@ -177,6 +177,9 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	if s.lends != nil {
 		cfg.Lender = s.lends
 	}
+	if cfg.Git, err = newGit(s.Git); err != nil {
+		return err
+	}
 	way := egress.New(cfg)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return responder.Run(ctx, l.dnsUDP, l.dnsTCP) })

@@ -49,6 +49,7 @@ type plan struct {
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
+	git       *gitPlan     // over SSH; nil: the run has none
 	hiding    *hiding      // nil: no file is hidden
 	showing   []string     // --show
 	published []*published // --publish
@@ -111,6 +112,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	}
 	p.agent, p.given, p.carried = preset.Name, names(env), in.carried
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
+	if p.git, err = planGit(h, ws.Path, holds); err != nil {
+		return nil, err
+	}
 	if p.spec.Loose, err = r.Loose.spec(); err != nil {
 		return nil, err
 	}
@@ -122,7 +126,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), p.git.notes(), lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
 	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.hideFiles(r, ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
@@ -250,6 +254,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 			p.mounted = append(p.mounted, m)
 		}
 	}
+	p.git.into(p)
 	p.confine(task)
 	p.quiet = preset.Quiet
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes, p.notes)
@@ -264,7 +269,7 @@ func (p *plan) proxyEnv() []string {
 
 // proxy is what the proxy is told.
 func (p *plan) proxy() (gate.Settings, error) {
-	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets)}
+	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets), Git: p.git.hostKey()}
 	if p.root == nil {
 		return s, nil
 	}

@@ -56,6 +56,7 @@ type Request struct {
 	Environment string         // --environment: a name or path of the store
 	Work        *Work          // of bailey's own runs; no flag sets it
 	Own         []bailey.Mount // read-only, of bailey's own runs; no flag sets it
+	Reach
 }
 
 // Host is the process that asks: its identity, its descriptors, its machine.
@@ -112,7 +113,7 @@ func short(err error) error {
 }
 
 func (r *Request) flags() settings.Flags {
-	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent}
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent, Git: r.Git}
 }
 
 // Place is where the policy files for a folder are.

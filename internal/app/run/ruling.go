@@ -250,6 +250,7 @@ func (r *ruling) put(files settings.Effective, granted, refused []policy.Rule, w
 	if p.Mode == bailey.NetAllow && len(p.Allow) == 0 && !p.Ask {
 		p.Mode = bailey.NetNone // nothing could be reached
 	}
+	r.u.signer.follow(p)
 	reply, err := r.steer.tell(gate.Message{Policy: &p})
 	if err != nil {
 		return err

@@ -77,6 +77,7 @@ type running struct {
 	server  *control.Server
 	limits  *limits
 	proxy   *proxyRole
+	signer  *signerRole  // of a run with git over SSH
 	gateway *gatewayRole // of a run with a model
 	slot    *budget.Slot // likewise, where the model has a bound
 	sandbox *local.Sandbox
@@ -242,7 +243,12 @@ func (u *running) startProxy() error {
 	if err != nil {
 		return err
 	}
-	p, err := startProxy(settings, u.host.UID, u.netEvent)
+	signer, err := u.startSigner()
+	if err != nil {
+		return err
+	}
+	p, err := startProxy(settings, u.host.UID, signer, u.netEvent)
+	_ = signer.Close() // which may be nil
 	if err != nil {
 		return err
 	}
@@ -412,6 +418,7 @@ func (u *running) finishRoles() {
 	if u.gateway != nil {
 		u.gateway.finish()
 	}
+	u.signer.finish()
 }
 
 // setRight undoes what the sandbox, which is gone, may not leave in the
