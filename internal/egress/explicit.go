@@ -144,7 +144,7 @@ func (f *flow) mayEnter(ctx context.Context) bool {
 	if !f.decide() {
 		return f.decision.Reason == policy.ReasonSealed
 	}
-	return len(f.resolve(ctx).addrs) > 0
+	return !f.resolve(ctx).none()
 }
 
 // enterConnect answers CONNECT.

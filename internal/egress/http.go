@@ -311,7 +311,7 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 		return false
 	}
 	e.to = f.resolve(r.Context())
-	if len(e.to.addrs) == 0 {
+	if e.to.none() {
 		return false
 	}
 	e.first, e.began, e.opening = host, f.decision, f.seen

@@ -56,6 +56,8 @@ type Config struct {
 	Open *Open
 	// Lender holds the sandbox's secrets. Nil: it has none.
 	Lender Lender
+	// Upstream is the proxy by way of which hosts are reached. Nil: directly.
+	Upstream *Upstream
 	// Git is for git over SSH. Without it that is refused.
 	Git *Git
 }

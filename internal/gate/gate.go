@@ -40,11 +40,13 @@ const (
 
 // Settings is what the role has to know. The zero value is not valid.
 type Settings struct {
-	Sandbox bailey.SandboxID `json:"sandbox"`
-	Policy  policy.Policy    `json:"policy"`
-	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
-	Secrets []Secret         `json:"secrets,omitempty"`
-	Git     []byte           `json:"git,omitempty"` // the key that hosts of git over SSH show to the sandbox; empty: there are none
+	Sandbox  bailey.SandboxID `json:"sandbox"`
+	Policy   policy.Policy    `json:"policy"`
+	Root     *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
+	Secrets  []Secret         `json:"secrets,omitempty"`
+	Upstream *Upstream        `json:"upstream,omitempty"` // nil: hosts are dialled directly
+	Extra    [][]byte         `json:"extra,omitempty"`    // certificates (DER) that hosts may be proved by, beside the machine's
+	Git      []byte           `json:"git,omitempty"`      // the key that hosts of git over SSH show to the sandbox; empty: there are none
 }
 
 // Message is what a running proxy is told, as one JSON line: a policy to

@@ -285,6 +285,21 @@ func (x *Index) OfUser(r Request) bool {
 	return false
 }
 
+// Pins reports whether a rule says which addresses the host of a request may
+// have: then only who dials it can keep that.
+func (x *Index) Pins(r Request) bool {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return true
+	}
+	for e := range t.rules(x.allow) {
+		if e.rule.Narrow != nil && len(e.rule.Narrow.Addresses) > 0 && t.outside(e.rule) == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // Unresolved is the decision about an allowed host whose addresses could not
 // be found, by the error of the look-up: it has none where that wraps
 // ErrNoAddress, and else nobody could say.

@@ -34,6 +34,8 @@ type Net struct {
 	Deny    []Held
 	Presets []Setting[string]
 	Key     *Setting[string] // of git over SSH: a file with the user's key; see gitEntries
+
+	Upstream *Upstream // nil: there is none
 }
 
 // Setting is a value and where it was set.
@@ -91,6 +93,9 @@ func parse(path string, data []byte, project bool) (*File, error) {
 	if tasks != nil && project { // whoever wrote the repository would say which others may be worked on
 		p.At(tasks, "tasks: only your own file says what tasks may do; leave it out here")
 	}
+	if f.Net.Upstream != nil && project { // whoever wrote the repository would have all that is sent go by way of them
+		p.At(yamlfile.Get(yamlfile.Get(top, "net"), "upstream"), "net.upstream: only your own file says by way of whom the network is reached; leave it out here")
+	}
 	f.Tasks = p.tasks(tasks)
 	f.Home = p.home(yamlfile.Get(top, "home"), project)
 	f.Hide = p.texts(yamlfile.Get(top, "hide"), hidePattern)
@@ -139,6 +144,7 @@ func (p *parser) net(n *yaml.Node) Net {
 		out.Deny = append(out.Deny, p.entry(v, true)...)
 	}
 	p.gitEntries(yamlfile.Get(n, "git"), &out)
+	out.Upstream = p.upstream(yamlfile.Get(n, "upstream"))
 	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && p.Problems() == 0 {
 		at := yamlfile.Get(n, "mode")
 		if v := yamlfile.Get(n, "allow"); v != nil {

@@ -28,6 +28,8 @@ type Effective struct {
 	Deny    []Held
 	Presets []Setting[string]
 	Key     *Setting[string] // the user's key for git over SSH; nil: those of their agent
+
+	Upstream *Upstream // of the user's own file; nil: there is none
 	// Widens lists what a project's file that is not trusted would add. While
 	// there is any, nothing is started; what holds is then without it.
 	Widens []Widening
@@ -131,7 +133,7 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		Allow:   unwidened(slices.Concat(user.Allow, agent, of, flags.Allow)),
 		Deny:    slices.Concat(user.Deny, flags.Deny),
 		Presets: presets,
-		Key:     user.Key,
+		Key:     user.Key, Upstream: user.Upstream,
 	}
 	for _, n := range []Net{user, flags} {
 		if n.DNS != nil {

@@ -17,6 +17,7 @@ func root() *yamlfile.Spec {
 			{Name: "allow", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: rule("Lets a sandbox reach this."), Help: "Hosts that may be reached."}},
 			{Name: "deny", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: rule("Never lets a sandbox reach this."), Help: "Hosts that are never reached, whatever allows them."}},
 			{Name: "git", Spec: gitSpec()},
+			{Name: "upstream", Spec: upstreamSpec()},
 			{Name: "presets", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Enum: PresetNames(), Help: "The name of a preset."}, Help: "Lists of hosts by name (bailey policy presets)."}},
 			{Name: "ask", Spec: &yamlfile.Spec{Kind: yamlfile.Flag, Help: "Ask a person about hosts that no rule names, in place of refusing them."}},
 			{Name: "dns", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: []string{bailey.DNSRules.String(), bailey.DNSOpen.String()}, Help: "Which names are answered: those that the rules allow, or all. Connections stay ruled."}},

@@ -50,6 +50,7 @@ type plan struct {
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
 	git       *gitPlan     // over SSH; nil: the run has none
+	upstream  upstreamPlan
 	hiding    *hiding      // nil: no file is hidden
 	showing   []string     // --show
 	published []*published // --publish
@@ -115,6 +116,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if p.git, err = planGit(h, ws.Path, holds); err != nil {
 		return nil, err
 	}
+	if p.upstream, err = planUpstream(h, ws.Path, holds, &p.vault); err != nil {
+		return nil, err
+	}
 	if p.spec.Loose, err = r.Loose.spec(); err != nil {
 		return nil, err
 	}
@@ -126,7 +130,7 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), p.git.notes(), lentNotes(p.secrets, pol), in.lent.notes)
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), p.git.notes(), p.upstream.notes, lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
 	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.hideFiles(r, ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
@@ -215,6 +219,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.root != nil {
 		host.Root = p.root.DER()
 	}
+	host.Extra = p.upstream.extra
 	r.Work.into(ws, r.Own)
 	if err := p.openEnvironment(h, r, ws); err != nil {
 		return rootfs.Plan{}, err
@@ -269,7 +274,7 @@ func (p *plan) proxyEnv() []string {
 
 // proxy is what the proxy is told.
 func (p *plan) proxy() (gate.Settings, error) {
-	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets), Git: p.git.hostKey()}
+	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets), Git: p.git.hostKey(), Upstream: p.upstream.proxy, Extra: p.upstream.extra}
 	if p.root == nil {
 		return s, nil
 	}
