@@ -27,7 +27,8 @@ type Policy struct {
 	Allow []Rule         `json:"allow,omitempty"`
 	Deny  []Rule         `json:"deny,omitempty"`
 	DNS   bailey.DNSMode `json:"dns,omitzero"`
-	Ask   bool           `json:"ask,omitempty"` // what no rule names is asked for, not refused
+	Ask   bool           `json:"ask,omitempty"`   // what no rule names is asked for, not refused
+	Learn bool           `json:"learn,omitempty"` // nothing has to be reached: what is asked for is of interest
 }
 
 // Validate refuses a policy that cannot mean what its author thinks. The
@@ -36,7 +37,7 @@ func (p Policy) Validate() error {
 	switch p.Mode {
 	case bailey.NetNone, bailey.NetOpen, bailey.NetFull:
 	case bailey.NetAllow:
-		if len(p.Allow) == 0 && !p.Ask {
+		if len(p.Allow) == 0 && !p.Ask && !p.Learn {
 			return bailey.NewError(bailey.Invalid, "network mode allow has no allow rule, so nothing could be reached",
 				"add a rule such as --allow example.com, or use --net none")
 		}
