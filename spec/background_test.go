@@ -281,7 +281,17 @@ func TestAttach_Several(t *testing.T) {
 // TestAttach_PaintsTheScreenAgain looks at what one sees that comes later.
 func TestAttach_PaintsTheScreenAgain(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		const full = `printf '\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m'; stty -echo; trap 'printf "\033[Hpainted %s" "$(stty size)"' WINCH; echo up; while :; do read -rt 0.05 x && exit; done`
+		const full = `exec python3 -c '
+import fcntl, os, signal, struct, termios, tty
+os.write(1, b"\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m")
+tty.setraw(0)
+def paint(*_):
+    rows, cols = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"12345678"))[:2]
+    os.write(1, b"\033[Hpainted %d %d" % (rows, cols))
+signal.signal(signal.SIGWINCH, paint)
+os.write(1, b"up\n")
+while os.read(0, 1): pass
+'`
 		seat(t, y, "full", full)
 		yard.Eventually(t, yard.Timeout, func() bool { return strings.Contains(y.Run(t, "logs", "full").Stdout, "up") }, func() string { return "" })
 		for range 2 {

@@ -278,16 +278,20 @@ func TestISO12_CopyOfAHostileArchive(t *testing.T) {
 
 func TestStats(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		background(t, y, "busy", `curl -sS https://denied.example.net; head -c 3000000 /dev/zero > /tmp/f; echo up; while :; do :; done`, "--memory", "512M", "--pids", "100", "--allow", "example.com")
+		background(t, y, "busy", `curl -sS https://denied.example.net; head -c 3000000 /dev/zero | tee /tmp/f > grown; echo up; while :; do :; done`, "--memory", "512M", "--pids", "100", "--allow", "example.com")
 		yard.Eventually(t, yard.Timeout, func() bool { return strings.HasSuffix(y.Run(t, "logs", "busy").Stdout, "up\n") }, func() string { return "" })
 		var s struct {
-			Name                   string
-			Memory, Processes, Tmp struct{ Used, Limit int64 }
-			CPUNS                  int64   `json:"cpu_ns"`
-			Percent                float64 `json:"cpu_percent"`
-			Net                    struct{ Denied, Allowed int64 }
+			Name                                 string
+			Memory, Processes, Tmp, Disk, Inodes struct{ Used, Limit int64 }
+			CPUNS                                int64   `json:"cpu_ns"`
+			Percent                              float64 `json:"cpu_percent"`
+			Net                                  struct{ Denied, Allowed int64 }
 		}
-		out := y.Run(t, "stats", "--no-stream", "--json", "busy").OK(t).Stdout
+		out := ""
+		yard.Eventually(t, yard.Timeout, func() bool { // the workspace is counted once in a while
+			out = y.Run(t, "stats", "--no-stream", "--json", "busy").OK(t).Stdout
+			return json.Unmarshal([]byte(out), &s) == nil && s.Disk.Used >= 3_000_000 && s.Inodes.Used >= 1
+		}, func() string { return out })
 		if err := json.Unmarshal([]byte(out), &s); err != nil || strings.Count(out, "\n") != 1 {
 			t.Fatalf("%q: %v", out, err)
 		}

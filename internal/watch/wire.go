@@ -65,9 +65,10 @@ type Settings struct {
 
 // Message is one line from the starter. Exactly one of its parts is set.
 type Message struct {
-	Helper *proc.Identity `json:"helper,omitempty"` // the sandbox's first process: who kills it kills all
-	Memory int64          `json:"memory,omitempty"` // Settings.MemoryBytes, known only now
-	Done   bool           `json:"done,omitempty"`   // the sandbox is over: clean up the cgroup and end
+	Helper  *proc.Identity `json:"helper,omitempty"`  // the sandbox's first process: who kills it kills all
+	Memory  int64          `json:"memory,omitempty"`  // Settings.MemoryBytes, known only now
+	Measure bool           `json:"measure,omitempty"` // how much the workspace has grown: one Report answers
+	Done    bool           `json:"done,omitempty"`    // the sandbox is over: clean up the cgroup and end
 }
 
 // The limits that a Report names.
@@ -85,7 +86,16 @@ type Report struct {
 	Ready   bool `json:"ready,omitempty"`
 	Counted bool `json:"counted,omitempty"` // with Ready: the workspace has been counted, or need not be
 
+	Growth *Growth `json:"growth,omitempty"` // by the last walk; the answer to Measure, and no limit
+
 	Limit   string `json:"limit"`   // one of the constants
 	Message string `json:"message"` // one sentence for a person
 	Value   int64  `json:"value"`   // what was measured: bytes, files, or nanoseconds
+}
+
+// Growth is by how much the workspace has grown.
+type Growth struct {
+	Bytes  int64 `json:"bytes"`
+	Inodes int64 `json:"inodes"`
+	Known  bool  `json:"known"` // it has been counted
 }

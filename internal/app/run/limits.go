@@ -31,7 +31,8 @@ type limits struct {
 	statuses []cgroup.Status
 	reports  chan watch.Report // closed when the watchdog is gone
 	done     bool
-	lost     atomic.Bool // that the watchdog is gone has been said
+	measuring
+	lost atomic.Bool // that the watchdog is gone has been said
 }
 
 // startLimits starts the watchdog before there is anything to clean up, then
@@ -72,7 +73,7 @@ func (u *running) startLimits() error {
 	if err != nil {
 		return err
 	}
-	u.limits = &limits{group: group, dog: dog, reports: make(chan watch.Report, 4)}
+	u.limits = &limits{group: group, dog: dog, reports: make(chan watch.Report, 4), measuring: measuring{came: make(chan watch.Growth, 1)}}
 	if err := group.Create(); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
@@ -205,6 +206,10 @@ func (l *limits) close() error {
 // watchLimits turns what the watchdog reports into the end of the run.
 func (u *running) watchLimits() {
 	for r := range u.limits.reports {
+		if r.Growth != nil {
+			u.limits.measured(*r.Growth)
+			continue
+		}
 		message := strings.TrimPrefix(r.Message, "out of memory: ")
 		if r.Limit != watch.Timeout { // the limit's name is its flag's
 			message += "; --" + r.Limit + " raises it"

@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
+	"github.com/bailey-dev/bailey/internal/watch"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
 
@@ -74,6 +75,10 @@ func (u *running) Sample() control.Sample {
 		s.Processes = &control.Gauge{Used: n, Limit: l.Processes - wire.ThreadReserve}
 		s.Tmp = tmp
 	}
+	if g := u.growth(); g.Known && l.DiskBytes > 0 {
+		s.Disk = &control.Gauge{Used: g.Bytes, Limit: l.DiskBytes}
+		s.Inodes = &control.Gauge{Used: g.Inodes, Limit: l.Inodes}
+	}
 	u.uses.mu.Lock()
 	defer u.uses.mu.Unlock()
 	if u.plan.policy.Mode != bailey.NetNone {
@@ -123,6 +128,52 @@ func (u *running) machine() (*control.Gauge, time.Duration) {
 		cpu = used.CPU
 	}
 	return &control.Gauge{Used: memory}, cpu
+}
+
+// measuring is what the watchdog last said of the workspace's growth.
+type measuring struct {
+	asking sync.Mutex // one asks at a time
+	came   chan watch.Growth
+	owed   bool // an answer; asking guards it
+	known  watch.Growth
+}
+
+// measureWithin is how long the watchdog may take to answer: what it last said
+// will do.
+const measureWithin = 300 * time.Millisecond
+
+// measured takes its answer. There is room for the one that was asked for.
+func (m *measuring) measured(g watch.Growth) {
+	select {
+	case m.came <- g:
+	default:
+	}
+}
+
+// growth is by how much the workspace has grown; before the command runs the
+// watchdog has other things to say.
+func (u *running) growth() watch.Growth {
+	if !closed(u.ready) {
+		return watch.Growth{}
+	}
+	return u.limits.growth()
+}
+
+// growth asks the watchdog how much the workspace has grown.
+func (l *limits) growth() watch.Growth {
+	m := &l.measuring
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	if !m.owed && l.dog.Measure() != nil {
+		return m.known
+	}
+	m.owed = true
+	select {
+	case m.known = <-m.came:
+		m.owed = false
+	case <-time.After(measureWithin):
+	}
+	return m.known
 }
 
 // insideWithin bounds the look inside: whoever asks waits for two seconds.

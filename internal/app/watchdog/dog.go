@@ -86,6 +86,8 @@ func (d *dog) run(control <-chan watch.Message) error {
 				return d.removeCgroup()
 			case m.Helper != nil:
 				d.meet(*m.Helper)
+			case m.Measure:
+				d.tellGrowth()
 			case m.Memory > 0:
 				d.set.MemoryBytes = m.Memory
 				memory = time.Tick(memoryPeriod)
@@ -110,6 +112,14 @@ func (d *dog) ready() {
 		counted := d.growth.known || !d.watchesDisk()
 		_ = json.NewEncoder(d.report).Encode(watch.Report{Ready: true, Counted: counted})
 	}
+}
+
+// tellGrowth answers how much the workspace has grown. Who asks waits for it
+// before they ask again: the pipe always has room.
+func (d *dog) tellGrowth() {
+	g := &d.growth
+	grown := g.last.minus(g.base)
+	_ = json.NewEncoder(d.report).Encode(watch.Report{Growth: &watch.Growth{Bytes: max(grown.bytes, 0), Inodes: max(grown.inodes, 0), Known: g.known}})
 }
 
 func (d *dog) meet(id proc.Identity) {
