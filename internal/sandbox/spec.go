@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
@@ -27,7 +28,7 @@ type Spec struct {
 	Shadows   []bailey.Shadow  `json:"shadows"`
 	GitDirs   []string         `json:"git_dirs"`  // git directories inside writable mounts that hold Shadows: served so that no private copy can be moved away
 	Masks     []string         `json:"masks"`     // files of read-only mounts that nobody inside may read or execute
-	Covers    []string         `json:"covers"`    // files of writable mounts that cannot be reached inside; of the native runtime alone
+	Covers    []string         `json:"covers"`    // files of mounts that cannot be reached inside; of the native runtime alone
 	Hidden    string           `json:"hidden"`    // target of the mount of which files are hidden, which is served by itself then; empty for none
 	Exclusive bool             `json:"exclusive"` // nobody else changes the mounts while the sandbox lives: gVisor need not look at the host again for what it knows
 	Limits    bailey.Limits    `json:"limits"`
@@ -131,8 +132,8 @@ func (s *Spec) validateCovers() error {
 		if err := cleanAbs(c); err != nil {
 			return fmt.Errorf("cover: %w", err)
 		}
-		if s.Runtime != bailey.RuntimeNative || s.WritableMount(c) < 0 {
-			return fmt.Errorf("cover %s: not inside a writable mount of the native runtime", c)
+		if s.Runtime != bailey.RuntimeNative || !slices.ContainsFunc(s.Mounts, func(m bailey.Mount) bool { return Within(c, m.Target) }) {
+			return fmt.Errorf("cover %s: not inside a mount of the native runtime", c)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/hide"
 	"github.com/bailey-dev/bailey/internal/settings"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/wire"
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
@@ -55,6 +58,9 @@ func (p *plan) hideFiles(r *Request, ws *workspace.Workspace) error {
 		p.showing = shows
 		return nil
 	}
+	if p.spec.Runtime == bailey.RuntimeNative {
+		return p.coverHidden(ws, hides, shows)
+	}
 	p.spec.Hidden = ws.Seen()
 	result := make(chan ruled, 1)
 	p.hiding, p.showing = &hiding{path: ws.Seen(), wait: sync.OnceValue(func() ruled { return <-result })}, shows
@@ -66,6 +72,48 @@ func (p *plan) hideFiles(r *Request, ws *workspace.Workspace) error {
 		}
 		result <- ruled{all, others, err}
 	}()
+	return nil
+}
+
+// mostCovered bounds how many files are covered, each by a mount.
+const mostCovered = 1000
+
+// coverHidden is hideFiles for a kernel that cannot be told by what names to
+// hide: the files that are there now are covered, one by one. Those that come
+// later are seen.
+func (p *plan) coverHidden(ws *workspace.Workspace, hides, shows []string) error {
+	rules, err := hide.New(hides, shows, nil)
+	if err == nil {
+		kept, _ := ws.Tracked(func(path string) bool { return rules.Hidden(path, false) })
+		rules, err = hide.New(hides, shows, kept)
+	}
+	if err != nil {
+		return fmt.Errorf("hidden files: %w", err)
+	}
+	var found []string
+	err = filepath.WalkDir(ws.Path, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // the command, which has the same rights, sees no more
+			return nil //nolint:nilerr // see above
+		case e.IsDir() && e.Name() == ".git":
+			return filepath.SkipDir
+		case !e.Type().IsRegular():
+			return nil
+		}
+		rel, err := filepath.Rel(ws.Path, path)
+		if err != nil || !rules.Hidden(rel, false) {
+			return err
+		}
+		if found = append(found, ws.Seen()+"/"+rel); len(found) > mostCovered {
+			return bailey.NewError(bailey.Exhausted, fmt.Sprintf("hidden files: there are more than %d, which the native runtime cannot cover", mostCovered), "run without --runtime native, or with --show '*', which shows every file of the workspace")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.spec.Covers, p.showing = append(p.spec.Covers, found...), shows
+	p.notes = append(p.notes, fmt.Sprintf("hidden files: %s covered, as --runtime native can only do for those that are there at the start; --show NAME shows one", spell.Count(len(found), "file")))
 	return nil
 }
 
@@ -90,7 +138,7 @@ const mostPaths = 5
 // hidingLines are what the header says of it.
 func (p *plan) hidingLines() []string {
 	if p.hiding == nil {
-		if len(p.showing) > 0 {
+		if slices.Contains(p.showing, everythingShown) {
 			return []string{"hidden files: none (--show " + everythingShown + "): the sandbox sees every file of the workspace, secrets too"}
 		}
 		return nil

@@ -38,9 +38,10 @@ func (p *plan) shareKernel() error {
 	if err != nil {
 		return bailey.WrapError(bailey.Unsupported, "look for sockets of this machine in the workspace", err, "mount /proc")
 	}
-	p.spec.Covers = append(p.spec.Covers, socketsWithin(sockets, p.spec.Mounts)...)
+	served := socketsWithin(sockets, p.spec.Mounts)
+	p.spec.Covers = append(p.spec.Covers, served...)
 	p.notes = append([]string{"kernel: shared with this machine (--runtime native): a hole in it is a hole in the sandbox"}, p.notes...)
-	for _, c := range p.spec.Covers {
+	for _, c := range served {
 		p.notes = append(p.notes, fmt.Sprintf("covered: %s is a socket that a program of this machine listens at", c))
 	}
 	return nil
