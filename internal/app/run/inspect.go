@@ -8,6 +8,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/hide"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/wire"
@@ -136,12 +137,6 @@ type InspectedItem struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// shown is what the parts of a plan have to say to `bailey inspect` beyond what
-// the plan itself holds.
-type shown struct {
-	hidden, published, weakened, readable []InspectedItem
-}
-
 // Inspect makes the plan of a run and says what is in it. Nothing is made or
 // started.
 func Inspect(h Host, r Request) (Inspection, error) {
@@ -158,8 +153,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 		Command: r.Command, Agent: p.agent, Runtime: p.spec.Runtime.String(), Workspace: InspectedFolder{p.workspace, !r.ReadOnly},
 		Network: p.inspectNet(), Mounts: []InspectedMount{}, Memory: []InspectedTmpfs{}, Files: []string{},
 		Variables: p.inspectEnv(), Secrets: []InspectedLent{}, Home: p.inspectHome(), Bridge: p.inspectBridge(), Limits: p.inspectLimits(),
-		Hidden: slices.Concat(p.hidden(), p.shown.hidden), Published: slices.Concat([]InspectedItem{}, p.shown.published),
-		Weakened: slices.Concat(p.weakened(), p.shown.weakened), Readable: slices.Concat([]InspectedItem{}, p.shown.readable),
+		Hidden: append(p.hidden(), p.hiddenByName(&r)...), Published: p.inspectPublished(), Weakened: append(p.weakened(), r.Loose.inspected()...), Readable: p.readable(),
 		Notes: append([]string{u.netLine()}, p.notes...),
 	}
 	for _, m := range p.spec.Mounts {
@@ -291,6 +285,64 @@ func (p *plan) weakened() []InspectedItem {
 	}
 	if p.policy.DNS == bailey.DNSOpen && p.policy.Mode != bailey.NetNone {
 		out = append(out, InspectedItem{"--dns open", "any name is looked up"})
+	}
+	return out
+}
+
+// hiddenByName is which files of the workspace are hidden by what they are
+// called.
+func (p *plan) hiddenByName(r *Request) []InspectedItem {
+	out := []InspectedItem{}
+	if r.Task != nil || r.Work != nil || slices.Contains(p.showing, everythingShown) {
+		return out
+	}
+	hides, shows := p.hidingRules(r)
+	for _, pattern := range hide.Defaults() {
+		out = append(out, InspectedItem{pattern, "usually holds secrets; not where git has it as it is"})
+	}
+	for _, pattern := range hides {
+		out = append(out, InspectedItem{pattern, "by --hide, or hide in a policy file"})
+	}
+	for _, pattern := range shows {
+		out = append(out, InspectedItem{pattern, "seen all the same, by --show, or show in your own policy file"})
+	}
+	return out
+}
+
+func (p *plan) inspectPublished() []InspectedItem {
+	out := []InspectedItem{}
+	for _, port := range p.publishedInfo() {
+		out = append(out, InspectedItem{fmt.Sprintf("port %d of this machine's loopback", port.Host), fmt.Sprintf("leads to port %d inside", port.Port)})
+	}
+	if p.opens {
+		out = append(out, InspectedItem{"your browser", "opens pages of logins that a program inside asks for (--open-browser)"})
+	}
+	return out
+}
+
+// readable is what of the host is shown beside the workspace and the system.
+func (p *plan) readable() []InspectedItem {
+	out := []InspectedItem{}
+	for _, s := range p.open.shown {
+		why := "skills: every file below it, its history too"
+		switch {
+		case s.Writable:
+			why = s.flag + ": writable"
+		case s.flag != "":
+			why = s.flag
+		case s.what != "skills":
+			why = "what the agent remembers of you"
+		}
+		out = append(out, InspectedItem{s.Path, why})
+	}
+	return out
+}
+
+func (l Loosened) inspected() []InspectedItem {
+	out := []InspectedItem{}
+	for _, line := range l.lines() {
+		flag, why, _ := strings.Cut(strings.TrimPrefix(line, "LOOSENED by "), ": ")
+		out = append(out, InspectedItem{flag, why})
 	}
 	return out
 }

@@ -59,7 +59,6 @@ type plan struct {
 	agent     string       // by name; empty: another command
 	given     []string     // the names of variables that were passed, lent or set for the model
 	carried   *bridge.Carried
-	shown     shown // for `bailey inspect`
 
 	home        *homePlan                // nil: the home is in memory, and gone afterwards
 	environment *environment.Environment // nil: the run uses none
