@@ -88,12 +88,26 @@ func printInspection(w io.Writer, in run.Inspection) error {
 		name  string
 		items []run.InspectedItem
 	}{{"hidden", in.Hidden}, {"published", in.Published}, {"readable", in.Readable}, {"weakened", in.Weakened}} {
-		for i, item := range part.items {
-			t.row(first(i, part.name), item.What+": "+item.Why)
-		}
+		t.row(part.name, byReason(part.items)...)
 	}
 	t.row("notes", in.Notes...)
 	return t.w.Flush()
+}
+
+// byReason joins what is there for the same reason.
+func byReason(items []run.InspectedItem) (rows []string) {
+	var whys []string
+	names := map[string][]string{}
+	for _, item := range items {
+		if names[item.Why] == nil {
+			whys = append(whys, item.Why)
+		}
+		names[item.Why] = append(names[item.Why], item.What)
+	}
+	for _, why := range whys {
+		rows = append(rows, strings.Join(names[why], " ")+": "+why)
+	}
+	return rows
 }
 
 // first is a name for the first row of several.
