@@ -167,6 +167,9 @@ func (a *app) namesFor(s suggestion) (out []candidate) {
 	if s.environments {
 		out = append(out, a.environmentNames()...)
 	}
+	if s.homes {
+		out = append(out, a.homeNames()...)
+	}
 	if s.models {
 		out = append(out, a.modelNames()...)
 	}
@@ -215,6 +218,7 @@ type suggestion struct {
 	tasks     bool // the ids of tasks as well
 
 	environments bool // the names of environments as well
+	homes        bool // the names of homes as well
 	also         also
 }
 
@@ -360,6 +364,8 @@ func (s *suggestion) names(flag string) bool {
 	switch flag {
 	case "environment":
 		s.environments = true
+	case "home":
+		s.homes = true
 	case "model":
 		s.models = true
 	case "live", "sandbox":
@@ -388,6 +394,8 @@ func (s *suggestion) positional(p *position) {
 		s.kept = true
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "env":
 		s.environments = true
+	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "home":
+		s.homes = p.node.Name != "import"
 	case v.Name == "name":
 		s.sandboxes = true
 	case v.Name == "model":
