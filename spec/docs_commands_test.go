@@ -37,6 +37,11 @@ var notTried = map[string]string{
 	"bailey task rm sum-1f0c2a":                  tasksByAgents,
 	"bailey serve --local":                       "it serves until it is stopped: TestSRV07_TheDoorIsForThisMachine has one",
 
+	"bailey run claude":                             agentHomes,
+	"bailey run --home trusted claude":              agentHomes,
+	"bailey run --ephemeral-home claude":            agentHomes,
+	"bailey inspect --env ANTHROPIC_API_KEY claude": agentHomes,
+
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
 
 	"bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude":                                 plansByAgents,
@@ -60,6 +65,8 @@ const inTheBackground = "a sandbox in the background has to be there: docs/backg
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
 
 const plansByAgents = "a plan has to be there, and an agent: TestRES08_ClaudeCodeDoesAPlan and TestRES08_Ends have them"
+
+const agentHomes = "TestISO02_DefaultHomes and TestISO02_SettingsOfAnEarlierRun run and inspect the real agent"
 
 const tasksByAgents = "an agent and a model have to be there: TestPlanner_DelegatesChecksMergesAndCleans has both"
 
