@@ -60,8 +60,13 @@ func (h *Home) Begin(now time.Time) error {
 }
 
 // Read returns the file at a slash-separated path of the home; nil if there is
-// none, or if it is no file of at most so many bytes.
-func (h *Home) Read(rel string, limit int64) []byte { return read(h.Files, rel, limit) }
+// none, or if it is no file of at most so many bytes. A nil home has none.
+func (h *Home) Read(rel string, limit int64) []byte {
+	if h == nil {
+		return nil
+	}
+	return read(h.Files, rel, limit)
+}
 
 // Written returns what bailey has written to a path of the home the last time,
 // or nil.

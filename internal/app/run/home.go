@@ -101,8 +101,8 @@ func (o Homes) home(workspace string, preset harness.Preset, none bool) (string,
 	case o.Name != "":
 		return o.Name, home.CheckName(o.Name)
 	case o.Ephemeral || none || preset.Name == "":
-		if o.Growth != 0 || len(o.Pins) > 0 {
-			return "", bailey.NewError(bailey.Invalid, "--home-disk and --pin are about a home that is kept, and this run has none", "add --home NAME, or leave them out")
+		if len(o.Pins) > 0 {
+			return "", bailey.NewError(bailey.Invalid, "--pin is about a home that is kept, and this run has none", "add --home NAME, or leave it out")
 		}
 		return "", nil
 	}
@@ -136,14 +136,12 @@ func (hp *homePlan) fill(p *plan, agent agentSettings, found *home.Home) error {
 func (hp *homePlan) merge(rel string, s settingsFile, found *home.Home) (data, record []byte, err error) {
 	format := preferences.FormatOf(rel)
 	m := preferences.Merge{Next: s.next, Forced: s.forced, Pinned: hp.pins}
-	if found != nil {
-		// What cannot be read is replaced, as if it were not there.
-		m.Found, _ = format.Parse(found.Read(rel, preferences.MaxFile))
-		m.Written, _ = format.Parse(found.Written(rel))
-		m.Found = preferences.Without(m.Found, s.Transient...)
-	}
-	if m.Written == nil && len(m.Found) == 0 {
-		m.Written = preferences.Tree{}
+	// What is not there, or cannot be read, changes nothing: it is made anew.
+	if was := found.Read(rel, preferences.MaxFile); was != nil {
+		if t, err := format.Parse(was); err == nil {
+			m.Found = preferences.Without(t, s.Transient...)
+			m.Written, _ = format.Parse(found.Written(rel))
+		}
 	}
 	out := m.Do()
 	if !s.State {
