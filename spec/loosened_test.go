@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -118,11 +119,15 @@ func TestISO05_KeepRootIsRootInsideAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		r = y.Sh(t, `cat /mnt/o/secret; echo x > /mnt/o/shown; chown 0 /mnt/o/shown; chmod 666 /mnt/o/secret; cat /mnt/o/secret; cat /mnt/o/shown
-cat /etc/shadow; touch mine; chown 4711 mine && echo gave; chmod 4755 mine && echo suid; mknod dev c 1 3 && echo node
+cat /etc/shadow; touch mine; chown 4711 mine; chmod 4755 mine && echo suid; mknod dev c 1 3 && echo node
 mkdir -p /mnt/m && mount -t tmpfs none /mnt/m && echo mounted; unshare -n true && echo unshared; setpriv --reuid 4711 cat /mnt/o/secret`,
 			"-q", "--insecure-keep-root", "--mount", others+":/mnt/o:rw")
 		if strings.TrimSpace(r.Stdout) != besideCanary {
 			t.Errorf("inside: %q\n%s", r.Stdout, r.Stderr)
+		}
+		var st syscall.Stat_t
+		if err := syscall.Stat(y.Dir+"/mine", &st); err != nil || int(st.Uid) != y.UID {
+			t.Errorf("a file that was given away belongs to %d on the host, %v", st.Uid, err)
 		}
 		if text, err := os.ReadFile(others + "/shown"); string(text) != besideCanary {
 			t.Errorf("%q, %v", text, err)

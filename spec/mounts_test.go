@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bailey-dev/bailey/internal/testkit/provider"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
@@ -580,5 +581,103 @@ func TestISO02_MountsCostNoStart(t *testing.T) {
 	t.Logf("a small folder %v, 20,000 files %v", s, l)
 	if l > 2*s {
 		t.Errorf("a folder of 20,000 files takes %v to be shown, a small one %v", l, s)
+	}
+}
+
+// TestISO02_MemoryIsReadOnly: an agent by name finds the file that its user
+// keeps for it, and no agent can write to it or finds another's.
+func TestISO02_MemoryIsReadOnly(t *testing.T) {
+	t.Attr("claim", "ISO-02")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		files := map[string]string{"claude": ".claude/CLAUDE.md", "codex": ".codex/AGENTS.md", "gemini": ".gemini/GEMINI.md", "opencode": ".config/opencode/AGENTS.md", "pi": ".pi/agent/AGENTS.md"}
+		y.WriteHome(t, ".claude/.credentials.json", "canary-of-a-login")
+		i := 0
+		for agent, name := range files {
+			folderIn(t, y, y.Home, filepath.Dir(name))
+			own(t, y, filepath.Join(y.Home, name), "memory of "+agent+"\n")
+		}
+		for agent, name := range files {
+			if i++; !y.Turn(i) {
+				continue
+			}
+			// The agent's program is not needed for that: a tool's name is enough.
+			bin := stubAgent(t, y, agent)
+			script := `cat ~/` + name + `; for act in "echo x >> ~/` + name + `" "rm -f $(readlink -f ~/` + name + `)" "mv $(readlink -f ~/` + name + `) /tmp/x" "chmod 777 $(readlink -f ~/` + name + `)"; do sh -c "$act" 2>/dev/null && echo "done: $act"; done
+find ~ / -xdev \( -name CLAUDE.md -o -name AGENTS.md -o -name GEMINI.md -o -name .credentials.json \) 2>/dev/null | grep -v ^/usr | sort -u; touch ~/` + filepath.Dir(name) + `/own && echo usable`
+			run := func(flags ...string) yard.Result {
+				return y.RunWith(t, func(c *exec.Cmd) { withPath(c, bin) }, append(append([]string{"run", "--tool", agent}, flags...), "--", "sh", "-c", script)...)
+			}
+			r := run().OK(t)
+			if !strings.HasPrefix(r.Stdout, "memory of "+agent+"\n") || strings.Contains(r.Stdout, "done:") || strings.Contains(r.Stdout, "credentials") || !strings.HasSuffix(r.Stdout, "usable\n") {
+				t.Errorf("%s: %s%s", agent, r.Stdout, r.Stderr)
+			}
+			for other, path := range files {
+				if other != agent && strings.Contains(r.Stdout, "/home/agent/"+path) {
+					t.Errorf("%s finds %s", agent, path)
+				}
+			}
+			if !strings.Contains(r.Stderr, "memory, read-only: "+filepath.Join(y.Home, name)) {
+				t.Errorf("%s: the header: %s", agent, r.Stderr)
+			}
+			if text, err := os.ReadFile(filepath.Join(y.Home, name)); string(text) != "memory of "+agent+"\n" {
+				t.Errorf("%s: on the host %q, %v", agent, text, err)
+			}
+			if r := run("--no-memory"); strings.Contains(r.Stdout, "memory of") || strings.Contains(r.Stderr, "memory") {
+				t.Errorf("%s: --no-memory: %s%s", agent, r.Stdout, r.Stderr)
+			}
+		}
+	})
+}
+
+// stubAgent makes a program of an agent's name, in a folder for PATH.
+func stubAgent(t *testing.T, y *yard.Yard, agent string) string {
+	t.Helper()
+	bin := folder(t, y, "bin-"+agent)
+	if err := os.Chmod(own(t, y, filepath.Join(bin, agent), "#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+func withPath(c *exec.Cmd, dir string) {
+	for i, kv := range c.Env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			c.Env[i] = "PATH=" + dir + ":" + path
+		}
+	}
+}
+
+// TestISO02_AgentsReadTheirMemory: the real agents send it to their model.
+func TestISO02_AgentsReadTheirMemory(t *testing.T) {
+	t.Attr("claim", "ISO-02")
+	for _, a := range []struct{ name, model, work, file string }{
+		{"claude", "messages", `claude -p "say hello"`, ".claude/CLAUDE.md"},
+		{"codex", "responses", `codex exec --skip-git-repo-check "say hello"`, ".codex/AGENTS.md"},
+		{"pi", "messages", `pi -p "say hello"`, ".pi/agent/AGENTS.md"},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			l := newModelLab(t, func(*modelLab) []provider.Turn { return []provider.Turn{provider.Say("hello")} })
+			folderIn(t, l.yard, l.yard.Home, filepath.Dir(a.file))
+			own(t, l.yard, filepath.Join(l.yard.Home, a.file), "Always remember the word canary-of-memory.\n")
+			asked := func(flags ...string) bool {
+				before := len(l.model.Requests())
+				if out, err := l.run(t, a.name, a.model, a.work, flags...); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				for _, r := range l.model.Requests()[before:] {
+					if strings.Contains(string(r.Body), "canary-of-memory") {
+						return true
+					}
+				}
+				return false
+			}
+			if !asked() {
+				t.Error("the model was not told")
+			}
+			if asked("--no-memory") {
+				t.Error("twin: it was, without the file")
+			}
+		})
 	}
 }
