@@ -2,11 +2,12 @@ package hide
 
 // Defaults are the patterns of names that files have which usually hold a secret and that a
 // developer has beside their code. Names under which certificates of others lie
-// are not among them: programs verify with these.
+// are not among them: programs verify with these. Nor is .envrc, which is a
+// program: what a run leaves in it is pointed out.
 func Defaults() []string {
 	return []string{
 		// settings with secrets
-		".env", ".env.*", "*.env", ".envrc", ".envrc.*",
+		".env", ".env.*", "*.env",
 		"secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", ".secrets", "local.settings.json",
 		// private keys
 		"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk",
@@ -18,7 +19,7 @@ func Defaults() []string {
 		".aws/credentials", ".aws/config", "*credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json", "serviceaccount*.json",
 		".kube/config", "kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json",
 		// the short names of some of them on a FAT file system
-		"env~?", "env~?.*", "envrc~?", "id_ed2~?", "netrc~?", "npmrc~?", "pypirc~?", "git-cr~?", "creden~?*", "terraf~?.tfs*",
+		"env~?", "env~?.*", "id_ed2~?", "netrc~?", "npmrc~?", "pypirc~?", "git-cr~?", "creden~?*", "terraf~?.tfs*",
 	}
 }
 
