@@ -143,18 +143,12 @@ func (d *Driver) preparePush() error {
 		return bailey.NewError(bailey.NotFound, fmt.Sprintf("--push: git knows no remote %q", d.user.remote), "`git remote -v` lists those that it knows")
 	}
 	for i, url := range d.user.urls {
-		place := strings.TrimPrefix(url, "file://")
-		if local := place != url || !strings.Contains(url, ":") || strings.HasPrefix(url, "/"); local {
-			if !filepath.IsAbs(place) {
-				place = filepath.Join(d.Workspace, place)
-			}
-			if real, err := filepath.EvalSymlinks(place); err == nil {
-				place = real
-			}
+		place, local := d.place(url)
+		if local {
 			d.user.urls[i] = place
-			if within(place, d.Workspace) {
-				return bailey.NewError(bailey.Forbidden, "--push: the remote "+d.user.remote+" lies in the workspace, where agents write: its hooks would run", "push to a repository elsewhere")
-			}
+		}
+		if local && within(place, d.Workspace) {
+			return bailey.NewError(bailey.Forbidden, "--push: the remote "+d.user.remote+" lies in the workspace, where agents write: its hooks would run", "push to a repository elsewhere")
 		}
 	}
 	for _, s := range d.user.settings {
@@ -163,6 +157,21 @@ func (d *Driver) preparePush() error {
 		}
 	}
 	return nil
+}
+
+// place is the folder of a remote on this machine.
+func (d *Driver) place(url string) (path string, local bool) {
+	path, isFile := strings.CutPrefix(url, "file://")
+	if !isFile && strings.Contains(url, ":") && !strings.HasPrefix(url, "/") {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.Workspace, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, true
 }
 
 // names reports whether a command line names a file of the work tree.

@@ -109,16 +109,15 @@ func (d *Driver) try(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	}
 	d.collected(w, got)
 	passed, err := d.validate(ctx, u, w)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !passed {
+	case !passed:
 		return d.again(u, w, fmt.Sprintf("the validation failed (exit %d)", w.Validation.Exit))
-	}
-	if got.Work == "" {
+	case got.Work == "":
 		d.Say("  nothing changed: there is nothing to commit")
 		w.Notes = append(w.Notes, "nothing was changed")
-		w.Stage = phase.Done
+		w.Stage = phase.Committed // of nothing
 		return d.save()
 	}
 	w.Stage = phase.Committing
@@ -437,7 +436,7 @@ func message(r *phase.Record, i int) string {
 
 // finish pushes, and says what a person should look at.
 func (d *Driver) finish(ctx context.Context, w *phase.Work) error {
-	if w.Stage == phase.Committed && d.Push != "" {
+	if w.Stage == phase.Committed && w.Commit != "" && d.Push != "" {
 		where, err := d.push(ctx, w.Commit, w.Branch)
 		if err != nil {
 			if stopped := d.interrupted(ctx); stopped != nil {
