@@ -266,8 +266,10 @@ func TestISO05_NestedNamespacesAreGVisors(t *testing.T) {
 		if r := y.Sh(t, nestedAttack, "-q"); strings.Contains(r.Stdout, "nested") {
 			t.Errorf("twin: without the flag: %s", r.Stdout)
 		}
-		bwrap := []string{"--", "bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-			"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "sh", "-c", "echo in; ls /home 2>/dev/null; ls -A /tmp"}
+		bwrap := []string{
+			"--", "bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+			"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "sh", "-c", "echo in; ls /home 2>/dev/null; ls -A /tmp",
+		}
 		if r := y.Run(t, append([]string{"run", "-q", "--allow-nested-userns"}, bwrap...)...).OK(t); r.Stdout != "in\n" {
 			t.Errorf("bubblewrap: %q %s", r.Stdout, r.Stderr)
 		}

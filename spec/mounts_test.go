@@ -487,8 +487,13 @@ func TestSEC12_SkillsStayReadOnly(t *testing.T) {
 			}
 		}
 		for _, flags := range [][]string{
-			{}, {"--agents-dir", curated}, {"--agents-dir", "../curated/agents"},
-			{"--insecure-keep-root"}, {"--allow-nested-userns"}, {"--insecure-unenforced"}, {"--insecure-keep-root", "--allow-nested-userns"},
+			{},
+			{"--agents-dir", curated},
+			{"--agents-dir", "../curated/agents"},
+			{"--insecure-keep-root"},
+			{"--allow-nested-userns"},
+			{"--insecure-unenforced"},
+			{"--insecure-keep-root", "--allow-nested-userns"},
 		} {
 			r := y.Sh(t, skillAttack, append([]string{"--env", "HOST=" + dir}, flags...)...)
 			if r.Code != 0 || strings.Contains(r.Stdout, "done:") || strings.Contains(r.Stdout, "out") || !strings.Contains(r.Stdout, besideCanary) {
@@ -497,11 +502,26 @@ func TestSEC12_SkillsStayReadOnly(t *testing.T) {
 			untouched(strings.Join(flags, " "))
 		}
 		for _, flags := range [][]string{
-			{"--mount", "~/.agents:/mnt/x:rw"}, {"--mount", "~/.agents/skills:/mnt/x:rw"}, {"--mount", "~/.agents/skills/file:/mnt/x:rw"}, {"--mount", "~:/mnt/x:rw"},
-			{"--mount", "~/.agents:~/.agents:rw"}, {"--no-agents", "--mount", "~/.agents:/mnt/x:rw"}, {"--insecure-keep-root", "--mount", "~/.agents:/mnt/x:rw"},
-			{"--agents-dir", curated, "--mount", curated + ":/mnt/x:rw"}, {"--agents-dir", curated, "--mount", filepath.Dir(curated) + ":/mnt/x:rw"}, {"--agents-dir", curated, "--mount", "~/.agents:/mnt/x:rw"},
-			{"--workdir", dir}, {"--workdir", dir + "/skills"}, {"--no-agents", "--workdir", dir}, {"--agents-dir", curated, "--workdir", filepath.Dir(curated)}, {"--agents-dir", curated, "--workdir", dir},
-			{"--agents-dir", "."}, {"--agents-dir", "~"}, {"--agents-dir", curated, "--no-agents"}, {"--agents-dir", curated + "/file"}, {"--agents-dir", curated + "/none"},
+			{"--mount", "~/.agents:/mnt/x:rw"},
+			{"--mount", "~/.agents/skills:/mnt/x:rw"},
+			{"--mount", "~/.agents/skills/file:/mnt/x:rw"},
+			{"--mount", "~:/mnt/x:rw"},
+			{"--mount", "~/.agents:~/.agents:rw"},
+			{"--no-agents", "--mount", "~/.agents:/mnt/x:rw"},
+			{"--insecure-keep-root", "--mount", "~/.agents:/mnt/x:rw"},
+			{"--agents-dir", curated, "--mount", curated + ":/mnt/x:rw"},
+			{"--agents-dir", curated, "--mount", filepath.Dir(curated) + ":/mnt/x:rw"},
+			{"--agents-dir", curated, "--mount", "~/.agents:/mnt/x:rw"},
+			{"--workdir", dir},
+			{"--workdir", dir + "/skills"},
+			{"--no-agents", "--workdir", dir},
+			{"--agents-dir", curated, "--workdir", filepath.Dir(curated)},
+			{"--agents-dir", curated, "--workdir", dir},
+			{"--agents-dir", "."},
+			{"--agents-dir", "~"},
+			{"--agents-dir", curated, "--no-agents"},
+			{"--agents-dir", curated + "/file"},
+			{"--agents-dir", curated + "/none"},
 			{"--mount", curated + ":~/.agents"},
 		} {
 			r := y.Sh(t, skillAttack, append([]string{"--env", "HOST=" + dir}, flags...)...)

@@ -72,7 +72,7 @@ func TestISO01_SharedKernelIsSaid(t *testing.T) {
 }
 
 // outcomes reads what testdata/native/inside.py printed.
-func outcomes(t *testing.T, out string) (attacks, works map[string]string) {
+func nativeOutcomes(t *testing.T, out string) (attacks, works map[string]string) {
 	t.Helper()
 	attacks, works = map[string]string{}, map[string]string{}
 	for line := range strings.Lines(out) {
@@ -106,8 +106,8 @@ func TestISO05_SharedKernelAttacks(t *testing.T) {
 	}
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		chmod(t, y.Write(t, "inside.py", string(script)), 0o644)
-		attacks, works := outcomes(t, y.Run(t, onHostKernel("-q", "--", python, "inside.py")...).OK(t).Stdout)
-		twin, twinWorks := outcomes(t, native(t, y, python, "inside.py", "host"))
+		attacks, works := nativeOutcomes(t, y.Run(t, onHostKernel("-q", "--", python, "inside.py")...).OK(t).Stdout)
+		twin, twinWorks := nativeOutcomes(t, native(t, y, python, "inside.py", "host"))
 		for name, got := range attacks {
 			if got == "ok" {
 				t.Errorf("%s: works inside", name)

@@ -219,7 +219,7 @@ func TestReportD1_WithoutTheFlag(t *testing.T) {
 		if _, err := os.Lstat(kept); err == nil {
 			t.Error("it was opened")
 		}
-		if _, err := exchange("127.0.0.1", port, "x"); err == nil {
+		if _, err := throughPort("127.0.0.1", port, "x"); err == nil {
 			t.Error("the port is bound")
 		}
 		_ = r.Cmd.Process.Signal(syscall.SIGTERM)

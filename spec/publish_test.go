@@ -53,8 +53,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// exchange sends text, ends its own direction, and returns the answer.
-func exchange(host string, port int, text string) (string, error) {
+// throughPort sends text, ends its own direction, and returns the answer.
+func throughPort(host string, port int, text string) (string, error) {
 	conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, strconv.Itoa(port)), 10*time.Second) //nolint:noctx // it has a deadline
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func TestISO02_PublishedPortLeadsInside(t *testing.T) {
 				}
 				for _, from := range []string{"127.0.0.1", "::1"} {
 					big := strings.Repeat("0123456789abcdef", 1<<16) // more than any buffer on the way
-					if got, err := exchange(from, port, big); err != nil || got != "echo:"+big {
+					if got, err := throughPort(from, port, big); err != nil || got != "echo:"+big {
 						t.Errorf("from %s: %d bytes, %v", from, len(got), err)
 					}
 				}
@@ -99,7 +99,7 @@ func TestISO02_PublishedPortLeadsInside(t *testing.T) {
 				otherAddresses(t, port)
 				_ = r.Cmd.Process.Signal(syscall.SIGTERM)
 				r.Wait(t, time.Minute)
-				if _, err := exchange("127.0.0.1", port, "x"); !errors.Is(err, syscall.ECONNREFUSED) {
+				if _, err := throughPort("127.0.0.1", port, "x"); !errors.Is(err, syscall.ECONNREFUSED) {
 					t.Errorf("after the end: %v", err)
 				}
 			})
@@ -114,7 +114,7 @@ func crowd(t *testing.T, port int) {
 	for n := range 160 {
 		all.Go(func() {
 			want := fmt.Sprintf("number %d", n)
-			if got, err := exchange("127.0.0.1", port, want); err != nil || got != "echo:"+want {
+			if got, err := throughPort("127.0.0.1", port, want); err != nil || got != "echo:"+want {
 				t.Errorf("connection %d: %q, %v", n, got, err)
 			}
 		})
@@ -134,7 +134,7 @@ func otherAddresses(t *testing.T, port int) {
 		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
 			continue
 		}
-		if _, err := exchange(ip.String(), port, "x"); err == nil {
+		if _, err := throughPort(ip.String(), port, "x"); err == nil {
 			t.Errorf("the port is bound at %s too", ip)
 		}
 	}
@@ -148,7 +148,7 @@ func TestISO02_NothingIsPublishedUnasked(t *testing.T) {
 		port := freePort(t)
 		r := y.Start(t, "run", "--quiet", "--", python, "serve.py", "0.0.0.0", strconv.Itoa(port), "echo")
 		r.Await(t, "listening")
-		if got, err := exchange("127.0.0.1", port, "x"); !errors.Is(err, syscall.ECONNREFUSED) {
+		if got, err := throughPort("127.0.0.1", port, "x"); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("reached: %q, %v", got, err)
 		}
 	})
@@ -165,7 +165,11 @@ func TestISO02_PublishedPortsFail(t *testing.T) {
 		port := taken.Addr().(*net.TCPAddr).Port
 		for _, c := range []struct{ flag, says string }{
 			{strconv.Itoa(port), fmt.Sprintf("port %d of 127.0.0.1 cannot be bound: address already in use", port)},
-			{"0", `"0" is not a port`}, {"70000", "is not a port"}, {"127.0.0.1:80:80", "is not a port"}, {"0.0.0.0:80", "is not a port"}, {"", "is not a port"},
+			{"0", `"0" is not a port`},
+			{"70000", "is not a port"},
+			{"127.0.0.1:80:80", "is not a port"},
+			{"0.0.0.0:80", "is not a port"},
+			{"", "is not a port"},
 		} {
 			r := y.Sh(t, "touch ran", "--publish", c.flag).Exit(t, 125)
 			if !strings.Contains(r.Stderr, c.says) {
@@ -185,11 +189,11 @@ func TestReportC10_APortThatNothingListensAt(t *testing.T) {
 		r := y.Start(t, "run", "--name", "web", "--publish", fmt.Sprintf("%d:3000", host), "--", "sh", "-c", "echo up; read -r x; exec python3 serve.py ::1 3000 echo")
 		r.Await(t, "up")
 		const says = "nothing listens at port 3000 inside sandbox web, neither at 127.0.0.1 nor at ::1"
-		got, err := exchange("::1", host, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		got, err := throughPort("::1", host, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if err != nil || !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, says) {
 			t.Errorf("a browser is told %q, %v", got, err)
 		}
-		if got, err := exchange("127.0.0.1", host, "\x16\x03\x01"); err == nil || got != "" {
+		if got, err := throughPort("127.0.0.1", host, "\x16\x03\x01"); err == nil || got != "" {
 			t.Errorf("another client: %q, %v; want a reset", got, err)
 		}
 		yard.Eventually(t, time.Minute, func() bool { _, errOut := r.Output(); return strings.Contains(errOut, says) }, func() string { return "the run does not say it" })
@@ -198,7 +202,7 @@ func TestReportC10_APortThatNothingListensAt(t *testing.T) {
 		}
 		_, _ = io.WriteString(r.Stdin, "go\n")
 		r.Await(t, "listening")
-		if got, err := exchange("127.0.0.1", host, "now"); err != nil || got != "echo:now" {
+		if got, err := throughPort("127.0.0.1", host, "now"); err != nil || got != "echo:now" {
 			t.Errorf("once something listens: %q, %v", got, err)
 		}
 		if out := y.Run(t, "ps").OK(t).Stdout; strings.Contains(out, "nothing listens") {

@@ -1,13 +1,14 @@
 package carry
 
 import (
-	"github.com/bailey-dev/bailey/internal/plants"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/plants"
 )
 
 func TestBadName(t *testing.T) {

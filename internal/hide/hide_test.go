@@ -49,10 +49,21 @@ func TestRules_PinnedFoldersKeepWhatTheyHide(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{"deploy", "x", true}, {"y/deploy", "x", true}, {"x", "deploy", false}, {".aws", "aws", true},
-		{"a", "x", true}, {"a/b", "a/x", true}, {"x/a", "y", false}, {"q/b", "z", false},
-		{"secret", "fixtures", true}, {"secret", "x/fixtures", true}, {"fixtures", "y", false},
-		{"secret", "test", true}, {"secret", "test/data", true}, {"test", "old", false}, {"src", "lib", false},
+		{"deploy", "x", true},
+		{"y/deploy", "x", true},
+		{"x", "deploy", false},
+		{".aws", "aws", true},
+		{"a", "x", true},
+		{"a/b", "a/x", true},
+		{"x/a", "y", false},
+		{"q/b", "z", false},
+		{"secret", "fixtures", true},
+		{"secret", "x/fixtures", true},
+		{"fixtures", "y", false},
+		{"secret", "test", true},
+		{"secret", "test/data", true},
+		{"test", "old", false},
+		{"src", "lib", false},
 	} {
 		if got := r.Pinned(c.from, c.to); got != c.want {
 			t.Errorf("%s to %s: pinned %v, want %v", c.from, c.to, got, c.want)

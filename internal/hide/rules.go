@@ -30,8 +30,10 @@ func New(hides, shows, kept []string) (*Rules, error) {
 		texts []string
 		kind  kind
 	}{
-		{&r.usual, Defaults(), files}, {&r.harmless, Harmless(), files},
-		{&r.hide, hides, anything}, {&r.show, shows, anything},
+		{&r.usual, Defaults(), files},
+		{&r.harmless, Harmless(), files},
+		{&r.hide, hides, anything},
+		{&r.show, shows, anything},
 	} {
 		var err error
 		if *l.into, err = newList(l.texts, l.kind); err != nil {
