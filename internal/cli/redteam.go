@@ -21,7 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/policy"
-	"github.com/bailey-dev/bailey/internal/redteam"
+	"github.com/bailey-dev/bailey/internal/app/redteam"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/version"
@@ -288,7 +288,7 @@ func (t *team) within(look run.Outlook, without redteam.Verdicts) (rows []redtea
 	if err := os.Setenv(name, value); err != nil {
 		return nil, fmt.Errorf("set a variable: %w", err)
 	}
-	defer os.Unsetenv(name)
+	defer func() { _ = os.Unsetenv(name) }()
 	r := t.request
 	r.Command = append([]string{inside}, attackArgs(t.command.Only)...)
 	code, out, said, err := t.run(r, b)

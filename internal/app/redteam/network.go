@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bailey-dev/bailey/internal/config"
 )
 
 func networkAttacks() []attack {
@@ -147,7 +149,7 @@ func get(ctx context.Context, address string) (int, error) {
 // the host.
 func throughProxy(id, host string) func(context.Context, *Target) took {
 	return func(ctx context.Context, t *Target) took {
-		u, err := url.Parse(os.Getenv("http_proxy"))
+		u, err := url.Parse(config.Environment().Get("http_proxy"))
 		if err != nil || u.Host == "" {
 			return moot("there is no proxy to ask")
 		}
@@ -221,7 +223,7 @@ func widen(ctx context.Context, t *Target) took {
 	if err := os.WriteFile(t.Policy, []byte("net:\n  mode: full\n"), 0o600); err != nil {
 		return failed(err)
 	}
-	defer os.Remove(t.Policy)
+	defer func() { _ = os.Remove(t.Policy) }()
 	time.Sleep(1500 * time.Millisecond) // rules that changed are followed within a second
 	return askAt(ctx, "tcp", t.Own, "EGR-13/widen")
 }

@@ -136,7 +136,7 @@ func openByHandle(_ context.Context, t *Target) took {
 	if err != nil {
 		return failed(err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	opened, err := unix.OpenByHandleAt(fd, handle, unix.O_RDONLY)
 	if err == nil {
 		_ = unix.Close(opened)

@@ -3,6 +3,7 @@ package redteam
 import (
 	"html/template"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -31,9 +32,9 @@ func (r *Report) Add(rows ...Row) {
 func (r *Report) OK() bool { return r.Counts[Broke] == 0 && r.Counts[Lost] == 0 }
 
 // HTML writes the report as one page that needs nothing else.
-func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
+func (r *Report) HTML(w io.Writer) error { return page().Execute(w, r) }
 
-var page = template.Must(template.New("report").Parse(`<!doctype html>
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -62,4 +63,4 @@ td:first-child, td:nth-child(2) { white-space: nowrap }
 </table>
 </body>
 </html>
-`))
+`)) })

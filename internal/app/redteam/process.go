@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bailey-dev/bailey/internal/config"
 )
 
 func processAttacks() []attack {
@@ -115,7 +117,7 @@ func trace(_ context.Context, t *Target) took {
 }
 
 func readOwn(_ context.Context, t *Target) took {
-	if v, ok := os.LookupEnv(t.Variable); ok {
+	if v, ok := config.Environment()(t.Variable); ok {
 		return took{Reached: true, Data: []byte(v), Said: t.Variable + " is set"}
 	}
 	return took{Said: t.Variable + " is not set"}

@@ -108,18 +108,18 @@ func onThread(f func() error) error {
 // unshare makes a namespace, for itself or, as one without privilege would,
 // within a user namespace of its own.
 func unshare(flag uintptr) func(context.Context, *Target) took {
-	return func(context.Context, *Target) took {
-		err := spawn(flag)
+	return func(ctx context.Context, _ *Target) took {
+		err := spawn(ctx, flag)
 		if err != nil && flag != unix.CLONE_NEWUSER {
-			err = spawn(unix.CLONE_NEWUSER | flag)
+			err = spawn(ctx, unix.CLONE_NEWUSER|flag)
 		}
 		return by(err)
 	}
 }
 
 // spawn starts a program in new namespaces, which ends at once.
-func spawn(namespaces uintptr) error {
-	c := exec.Command("/bin/true")
+func spawn(ctx context.Context, namespaces uintptr) error {
+	c := exec.CommandContext(ctx, "/bin/true")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	return c.Run()
 }
@@ -133,7 +133,7 @@ func joinNamespace(_ context.Context, t *Target) took {
 				if err != nil {
 					return err
 				}
-				defer unix.Close(fd)
+				defer func() { _ = unix.Close(fd) }()
 				return unix.Setns(fd, 0)
 			})
 			if err == nil {
