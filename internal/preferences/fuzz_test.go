@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 		out := preferences.Merge{Found: tree, Next: preferences.Tree{"a": preferences.Tree{"b": "x"}}, Forced: preferences.Tree{"a": preferences.Tree{"b": "x"}}}.Do()
 		written, err := format.Encode(out.Tree)
 		if err != nil {
-			t.Skip() // TOML has no word for it, and the run is refused
+			return // TOML has no word for it, and the run is refused
 		}
 		if again, err := format.Parse(written); err != nil || again["a"] == nil {
 			t.Errorf("%v: %s", err, written)
