@@ -138,6 +138,9 @@ func nothingShared(t *testing.T, y *yard.Yard, first, second int) {
 		}
 	}
 	roles := []posture.Role{posture.Helper, posture.Gofer, posture.Sentry, posture.Proxy}
+	if yard.Native() {
+		roles = []posture.Role{posture.Helper, posture.Native, posture.Proxy}
+	}
 	for _, role := range roles {
 		a, b := find(t, lists[0], role), find(t, lists[1], role)
 		for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {

@@ -285,7 +285,11 @@ func inMemory(s *sandbox.Spec, target string) bool {
 
 // list notes for Landlock what may be written.
 func (p part) list(order *handoff.Native) error {
-	if !p.writable {
+	switch {
+	case !p.writable:
+		return nil
+	case p.memory != nil:
+		order.Memory = append(order.Memory, p.target)
 		return nil
 	}
 	info, err := os.Stat(viewDir + p.target)

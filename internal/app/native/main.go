@@ -88,7 +88,7 @@ func limits(n *handoff.Native) error {
 
 // confine leaves the sandbox only its own places to write to.
 func confine(n *handoff.Native) error {
-	return landlock.ConfineSandbox(landlock.Sandbox{Dirs: n.Dirs, Files: n.Files, Special: []string{"/dev", "/proc"}})
+	return landlock.ConfineSandbox(landlock.Sandbox{Memory: n.Memory, Dirs: n.Dirs, Files: n.Files, Special: []string{"/dev", "/proc"}})
 }
 
 // descriptors hands the wires on, and nothing else.

@@ -24,6 +24,7 @@ type Native struct {
 	Empty   string   `json:"empty"`   // a file without contents
 	Void    string   `json:"void"`    // a folder without contents
 	BootID  string   `json:"boot_id"` // a file with a boot id of the sandbox's own
+	Memory  []string `json:"memory"`  // inside: memory file systems
 	Dirs    []string `json:"dirs"`    // inside: what is written below them
 	Files   []string `json:"files"`   // inside: what is written itself
 	Args    []string `json:"args"`    // of the first process

@@ -139,7 +139,8 @@ func ConfineTo(r Rights) error {
 // Sandbox says what ConfineSandbox leaves. Everything may be read and executed,
 // as far as it is there at all.
 type Sandbox struct {
-	Dirs    []string // below them all is done, but devices made
+	Memory  []string // folders: below them all is done, but devices made
+	Dirs    []string // likewise, and no FIFO is made: on a disk it would hold up who reads there later
 	Files   []string // written
 	Special []string // folders of devices, terminals and processes: what is there is written, and nothing made
 }
@@ -158,10 +159,11 @@ func ConfineSandbox(s Sandbox) error {
 		read   = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSExecute
 		write  = llsys.AccessFSWriteFile | llsys.AccessFSTruncate
 		change = write | llsys.AccessFSRemoveDir | llsys.AccessFSRemoveFile | llsys.AccessFSMakeDir | llsys.AccessFSMakeReg |
-			llsys.AccessFSMakeSock | llsys.AccessFSMakeFifo | llsys.AccessFSMakeSym | llsys.AccessFSRefer
+			llsys.AccessFSMakeSock | llsys.AccessFSMakeSym | llsys.AccessFSRefer
 	)
 	rules := []ll.Rule{
 		ll.PathAccess(read, "/"),
+		ll.PathAccess(change|llsys.AccessFSMakeFifo, s.Memory...),
 		ll.PathAccess(change, s.Dirs...),
 		ll.PathAccess(write, s.Files...),
 		ll.PathAccess(write|llsys.AccessFSIoctlDev, s.Special...),
