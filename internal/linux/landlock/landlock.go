@@ -140,7 +140,7 @@ func ConfineTo(r Rights) error {
 // as far as it is there at all.
 type Sandbox struct {
 	Memory  []string // folders: below them all is done, but devices made
-	Dirs    []string // likewise, and no FIFO is made: on a disk it would hold up who reads there later
+	Dirs    []string // likewise, and no FIFO is made, unless it lies in Memory: on a disk it would hold up who reads there later
 	Files   []string // written
 	Special []string // folders of devices, terminals and processes: what is there is written, and nothing made
 }
