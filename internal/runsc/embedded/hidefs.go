@@ -37,13 +37,12 @@ type step struct {
 	do func(rp *vfs.ResolvingPath)
 }
 
-// at calls do with a path that starts at d and has name as its only component,
-// or none. What do returns is handed on, but for the errors by which a path is
+// at calls do with a path that starts at d and has name as its only component
+// (or none, and with a slash behind it where that has to be a folder). What do returns is handed on, but for the errors by which a path is
 // continued elsewhere: here there is nothing more to walk.
 func (h *hiding) at(ctx context.Context, rp *vfs.ResolvingPath, d *vfs.Dentry, name string, do func(rp *vfs.ResolvingPath) error) error {
 	here := vfs.MakeVirtualDentry(rp.Mount(), d)
 	p := fspath.Parse(name)
-	p.Dir = name != "" && rp.MustBeDir()
 	var done error = linuxerr.EIO
 	s := &step{Context: ctx, do: func(rp *vfs.ResolvingPath) { done = do(rp) }}
 	//nolint:errcheck // do's error is what counts, and nothing is found
@@ -129,7 +128,11 @@ func (h *hiding) entry(ctx context.Context, rp *vfs.ResolvingPath, refuse func(n
 		return err
 	}
 	defer d.DecRef(ctx)
-	return h.at(ctx, rp, d, rp.Component(), judged)
+	last := rp.Component()
+	if rp.MustBeDir() {
+		last += "/"
+	}
+	return h.at(ctx, rp, d, last, judged)
 }
 
 // child is the path of a folder's entry.
@@ -240,8 +243,10 @@ func (h *hiding) RenameAt(ctx context.Context, rp *vfs.ResolvingPath, oldParentV
 	if err != nil {
 		return err
 	}
-	if err := h.movable(ctx, rp, oldParentVD.Dentry(), oldName); err != nil {
-		return err
+	if h.rules.Hidden(from, false) || h.rules.Hidden(from, true) {
+		if err := h.movable(ctx, rp, oldParentVD.Dentry(), oldName); err != nil {
+			return err
+		}
 	}
 	exchange := opts.Flags&linux.RENAME_EXCHANGE != 0
 	refuse := func(to string) error {
@@ -259,12 +264,13 @@ func (h *hiding) RenameAt(ctx context.Context, rp *vfs.ResolvingPath, oldParentV
 	})
 }
 
-// movable returns ENOENT where what is to be moved is hidden.
+// movable returns ENOENT unless what has a name that rules hide is there, and is
+// of the kind that they do not: what is made there a moment later may be hidden.
 func (h *hiding) movable(ctx context.Context, rp *vfs.ResolvingPath, parent *vfs.Dentry, name string) error {
 	return h.at(ctx, rp, parent, name, func(rp *vfs.ResolvingPath) error {
 		d, err := h.inner.GetDentryAt(ctx, rp, vfs.GetDentryOptions{})
 		if err != nil {
-			return nil //nolint:nilerr // a mount or nothing at all: what is to be said of it says RenameAt
+			return linuxerr.ENOENT
 		}
 		defer d.DecRef(ctx)
 		return h.use(ctx, rp, d, func(*vfs.ResolvingPath) error { return nil })

@@ -74,6 +74,13 @@ def exchanged(p):
     return CANARY in open("plain-exchanged").read()
 
 
+def exchangedir(p):
+    """With a slash behind the folder that it is exchanged with."""
+    os.mkdir("plain-exchangedir")
+    call(316, -100, p.encode(), -100, b"plain-exchangedir/", 2)
+    return CANARY in open("plain-exchangedir").read()
+
+
 def over(p):
     open("plain-over", "w").close()
     os.rename("plain-over", p)
@@ -264,6 +271,7 @@ ATTACKS = {
     "rename": rename,
     "exchange": exchange,
     "exchanged": exchanged,
+    "exchangedir": exchangedir,
     "over": over,
     "folder": folder,
     "folderexchange": folderexchange,
