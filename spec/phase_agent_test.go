@@ -1,12 +1,14 @@
 package spec_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/bailey-dev/bailey/internal/testkit/provider"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
 // TestRES08_ClaudeCodeDoesAPlan: the real agent, by name, with a model of
@@ -28,14 +30,7 @@ func TestRES08_ClaudeCodeDoesAPlan(t *testing.T) {
 	git(t, y, y.Dir, "add", ".")
 	git(t, y, y.Dir, "commit", "-q", "-m", "validation")
 	plan := y.WriteHome(t, "plan.md", "---\nagent: claude\nmodel: messages\nbudget: 1M\n---\n# Plan\n- [ ] First\n- [ ] Second\n- [ ] Third\n")
-	withAgent := func(c *exec.Cmd) {
-		for i, kv := range c.Env {
-			if path, ok := strings.CutPrefix(kv, "PATH="); ok {
-				c.Env[i] = "PATH=" + l.bin + ":" + path
-			}
-		}
-	}
-	r := y.RunWith(t, withAgent, "phase", "run", plan, "--json", "--until", "2").OK(t)
+	r := l.phase(t, plan, "--json", "--until", "2").OK(t)
 	var report struct {
 		Units []struct {
 			Title, Stage string
@@ -64,7 +59,25 @@ func TestRES08_ClaudeCodeDoesAPlan(t *testing.T) {
 	for _, p := range l.model.Problems() {
 		t.Errorf("provider: %s", p)
 	}
-	if r := y.RunWith(t, withAgent, "phase", "run", plan, "--budget", "60").Exit(t, 1); !strings.Contains(r.Stdout, "budget") {
+	if r := l.phase(t, plan, "--budget", "60").Exit(t, 1); !strings.Contains(r.Stdout, "budget") {
 		t.Errorf("the budget is spent, and it goes on:\n%s%s", r.Stdout, r.Stderr)
 	}
+}
+
+// phase runs a plan with the agents that are installed for tests. It has the
+// time of three of them.
+func (l *modelLab) phase(t *testing.T, plan string, flags ...string) yard.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*agentTime)
+	defer cancel()
+	cmd := l.yard.Command(ctx, append([]string{"phase", "run", plan}, flags...)...)
+	for i, kv := range cmd.Env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			cmd.Env[i] = "PATH=" + l.bin + ":" + path
+		}
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the code says
+	return yard.Result{Stdout: out.String(), Stderr: errs.String(), Code: cmd.ProcessState.ExitCode()}
 }
