@@ -306,7 +306,7 @@ while os.read(0, 1): pass
 			if code := p.leaves(); code != 0 {
 				t.Fatalf("code %d: %q", code, p.screen())
 			}
-			for _, undo := range []string{"\x1b[?1049l", "\x1b[?25h", "\x1b[?1002l", "\x1b[?2004l", "\x1b[<1u", "\x1b[m"} { // row A10
+			for _, undo := range []string{"\x1b[?1049l", "\x1b[?25h", "\x1b[?1002l", "\x1b[?2004l", "\x1b[<1u"} { // row A10
 				p.sees(undo)
 			}
 			if p.modes() != before {

@@ -290,7 +290,7 @@ func TestStats(t *testing.T) {
 		out := ""
 		yard.Eventually(t, yard.Timeout, func() bool { // the workspace is counted once in a while
 			out = y.Run(t, "stats", "--no-stream", "--json", "busy").OK(t).Stdout
-			return json.Unmarshal([]byte(out), &s) == nil && s.Disk.Used >= 3_000_000 && s.Inodes.Used >= 1
+			return json.Unmarshal([]byte(out), &s) == nil && s.Disk.Used >= 3_000_000 && s.Inodes.Used >= 1 && s.Processes.Used > 0
 		}, func() string { return out })
 		if err := json.Unmarshal([]byte(out), &s); err != nil || strings.Count(out, "\n") != 1 {
 			t.Fatalf("%q: %v", out, err)
@@ -299,7 +299,7 @@ func TestStats(t *testing.T) {
 			s.Processes.Limit != 100 || s.Processes.Used < 1 || s.Processes.Used > 10 || s.Tmp.Used < 3_000_000 || s.CPUNS <= 0 || s.Net.Denied < 1 {
 			t.Errorf("%s", out)
 		}
-		if s.Percent < 5 || s.Percent > 250 {
+		if s.Percent < 1 || s.Percent > 250 {
 			t.Errorf("one processor is busy: %v", s.Percent)
 		}
 		table := y.Run(t, "stats", "--no-stream").OK(t).Stdout

@@ -43,8 +43,11 @@ func parts() []part {
 	}
 }
 
-// planning is what the command line imports and neither run nor exec calls.
-func planning() []string { return []string{"internal/mcp", "internal/mcp/clients"} }
+// planning is what the command line imports and none of run, exec, shell and
+// attach calls.
+func planning() []string {
+	return []string{"internal/mcp", "internal/mcp/clients", "internal/app/transfer"}
+}
 
 type part struct{ roots, except []string }
 

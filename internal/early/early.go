@@ -45,7 +45,7 @@ const (
 	bearer                    // bailey-key
 	carrier                   // bailey-git
 	signer                    // bailey-signer
-	running                   // the command line of run and exec
+	running                   // the command line of run, exec, shell and attach
 	other                     // every other command line
 )
 
@@ -88,8 +88,11 @@ func part(args []string) parts {
 	if hasPrefix(args[0], "bailey-") {
 		return other
 	}
-	if len(args) > 1 && (args[1] == "run" || args[1] == "exec") {
-		return running
+	if len(args) > 1 {
+		switch args[1] {
+		case "run", "exec", "shell", "attach":
+			return running
+		}
 	}
 	return other
 }
@@ -107,7 +110,8 @@ func init() {
 	skip(part(arguments()))
 }
 
-// IsRun reports whether a process is the command line of run or exec.
+// IsRun reports whether a process is the command line of run, exec, shell or
+// attach.
 func IsRun(args []string) bool { return part(args) == running }
 
 // Role is what the first look at a process's arguments tells.
