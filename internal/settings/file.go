@@ -36,6 +36,8 @@ type Net struct {
 	Key     *Setting[string] // of git over SSH: a file with the user's key; see gitEntries
 
 	Upstream *Upstream // nil: there is none
+
+	learn bool // of flags
 }
 
 // Setting is a value and where it was set.
@@ -339,6 +341,7 @@ type Flags struct {
 	Ask      bool     // --ask
 	Secrets  []SecretHost
 	Git      []string // --git
+	Learn    bool     // --learn
 }
 
 // SecretHost is a host that a secret of the run may go to.
@@ -361,6 +364,7 @@ func (f Flags) net() (Net, error) {
 		}
 		out.DNS = &Setting[bailey.DNSMode]{mode, "--dns"}
 	}
+	out.learn = f.Learn
 	if f.Ask {
 		out.Ask = &Setting[bool]{true, byAsk}
 	}
@@ -440,6 +444,8 @@ func (f Flags) asking() string {
 		return "--secret"
 	case len(f.Git) > 0:
 		return "--git"
+	case f.Learn:
+		return byLearn
 	case f.Ask:
 		return byAsk
 	case f.Net != "" && f.Net != bailey.NetNone.String() && !f.Weak:

@@ -51,6 +51,7 @@ type plan struct {
 	model     *modelPlan   // nil: the run has none
 	git       *gitPlan     // over SSH; nil: the run has none
 	upstream  upstreamPlan
+	learned   *learned     // nil: the run does not learn
 	hiding    *hiding      // nil: no file is hidden
 	showing   []string     // --show
 	published []*published // --publish
@@ -116,6 +117,9 @@ func makePlan(h Host, r *Request) (*plan, error) {
 		return nil, err
 	}
 	if p.upstream, err = planUpstream(h, ws.Path, holds, &p.vault); err != nil {
+		return nil, err
+	}
+	if p.learned, err = r.learning(h); err != nil {
 		return nil, err
 	}
 	if p.spec.Loose, err = r.Loose.spec(); err != nil {

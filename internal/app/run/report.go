@@ -77,6 +77,9 @@ func (u *running) netLine() string {
 	if p.Ask && p.Mode.ByList() {
 		line += "; you are asked about others"
 	}
+	if p.Learn {
+		line += "; learn: what is asked for beyond that is refused, and proposed at the end"
+	}
 	if p.DNS == bailey.DNSOpen {
 		line += "; dns open: any name is looked up"
 	}
@@ -119,6 +122,7 @@ func (u *running) footer(r session.Result) {
 		u.out.must("%s", hint)
 	}
 	u.netFooter()
+	u.proposed()
 	u.modelFooter()
 	u.homeFooter()
 	if n := r.Dropped.Total(); n > 0 {

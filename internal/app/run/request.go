@@ -113,7 +113,7 @@ func short(err error) error {
 }
 
 func (r *Request) flags() settings.Flags {
-	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent, Git: r.Git}
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent, Git: r.Git, Learn: r.Learn}
 }
 
 // Place is where the policy files for a folder are.

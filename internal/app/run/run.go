@@ -50,7 +50,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	}
 	defer p.closeHome() //nolint:errcheck // release was called before, but for a panic
 	out.sandbox = p.spec.ID
-	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
+	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{}), learned: p.learned}
 	if u.guarded() {
 		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
@@ -102,6 +102,7 @@ type running struct {
 	over      bool      // the command has ended
 	status    string
 	denied    denials
+	learned   *learned // of a run that learns
 
 	modelUse modelUse
 	uses     uses
@@ -492,6 +493,8 @@ func (u *running) netEvent(e bailey.Event) {
 		e = named(e)
 		u.keep(e)
 		u.out.event(e)
+	case bailey.EventNetFlow:
+		u.tell(named(e))
 	case bailey.EventSecretUse:
 		u.keep(e)
 		u.out.event(e)
@@ -507,6 +510,9 @@ func (u *running) netEvent(e bailey.Event) {
 		defer u.mu.Unlock()
 		if !slices.Contains(u.plan.quiet, e.Host) {
 			u.denied.add(e)
+			if u.learned != nil {
+				u.learned.add(said)
+			}
 		}
 	default:
 	}
