@@ -87,7 +87,7 @@ type anchor struct {
 	*x509.Certificate
 
 	hash string // by which OpenSSL finds it in a folder; empty: it has a subject that we cannot hash
-	file string // that holds it alone
+	file string // that holds it, and nothing before it
 }
 
 func (a anchor) pem() []byte {
@@ -114,7 +114,11 @@ func newTrust(b *builder, root []byte, extra [][]byte) (*trust, error) {
 		if err != nil && i == 0 && root != nil {
 			return nil, err
 		}
-		t.roots = append(t.roots, anchor{cert, hash, fmt.Sprintf("%s/root-%d.pem", trustDir, i)})
+		file := ownRoot // which begins with it
+		if i > 0 {
+			file = fmt.Sprintf("%s/root-%d.pem", trustDir, i)
+		}
+		t.roots = append(t.roots, anchor{cert, hash, file})
 	}
 	return t, nil
 }
@@ -214,7 +218,9 @@ func (t *trust) finish(tools []Tool) (map[string]string, error) {
 	var own []byte
 	for _, root := range t.roots {
 		own = append(own, root.pem()...)
-		t.file(root.file, string(root.pem()))
+		if root.file != ownRoot {
+			t.file(root.file, string(root.pem()))
+		}
 	}
 	hosts := t.hostRoots()
 	t.file(ownRoot, string(own))
