@@ -82,7 +82,7 @@ done`
 		}
 
 		p := sit(t, y, "net", "top")
-		p.sees("SANDBOX").sees("wait.test:80").sees("WAITS").sees("q quit")
+		p.sees("SANDBOX").sees("wait.test:80").sees("q quit")
 		p.types("/").sees("filter: ")
 		for _, part := range []string{"w", "wa", "wai", "wait"} { // what comes at once is a paste
 			p.types(part[len(part)-1:]).sees("filter: " + part)
