@@ -12,19 +12,19 @@ import (
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
-// attackReport is what of redteam's report is looked at.
-type attackReport struct {
+// triedReport is what of redteam's report is looked at.
+type triedReport struct {
 	Counts  map[string]int
-	Attacks []attackRow
+	Attacks []triedRow
 }
 
-type attackRow struct{ ID, Outcome, Inside string }
+type triedRow struct{ ID, Outcome, Inside string }
 
 // attacked runs redteam and returns its report.
-func attacked(t *testing.T, y *yard.Yard, code int, args ...string) attackReport {
+func attacked(t *testing.T, y *yard.Yard, code int, args ...string) triedReport {
 	t.Helper()
 	r := y.Run(t, append([]string{"redteam", "--json"}, args...)...)
-	var report attackReport
+	var report triedReport
 	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
 		t.Fatalf("%v: exit code %d\n%s\n%s", err, r.Code, r.Stdout, r.Stderr)
 	}
@@ -34,9 +34,9 @@ func attacked(t *testing.T, y *yard.Yard, code int, args ...string) attackReport
 	return report
 }
 
-func outcomeOf(t *testing.T, r attackReport, id string) string {
+func outcomeOf(t *testing.T, r triedReport, id string) string {
 	t.Helper()
-	i := slices.IndexFunc(r.Attacks, func(row attackRow) bool { return row.ID == id })
+	i := slices.IndexFunc(r.Attacks, func(row triedRow) bool { return row.ID == id })
 	if i < 0 {
 		t.Fatalf("no attack %s", id)
 	}
