@@ -126,7 +126,7 @@ func (h *gitHost) session(user string, ch ssh.Channel, in <-chan *ssh.Request) {
 			var line struct{ Line string }
 			_ = ssh.Unmarshal(r.Payload, &line)
 			h.note(user + " " + line.Line)
-			cmd := exec.Command("sh", "-c", line.Line) //nolint:noctx // it ends with its pipes
+			cmd := exec.Command("sh", "-c", line.Line)
 			cmd.Dir, cmd.Env = h.root, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.root, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}, env...)
 			cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
 			code := uint32(0)
@@ -162,7 +162,7 @@ func (a *keyAgent) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) 
 	return a.Agent.Sign(key, data)
 }
 
-func newAgent(t *testing.T, y *yard.Yard) (*keyAgent, ssh.PublicKey, string) {
+func newAgent(t *testing.T, _ *yard.Yard) (*keyAgent, ssh.PublicKey, string) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -176,7 +176,7 @@ func newAgent(t *testing.T, y *yard.Yard) (*keyAgent, ssh.PublicKey, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "agent-")
+	dir, err := os.MkdirTemp("", "agent-") //nolint:usetesting // a path that is short for a socket's sake
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func newAgent(t *testing.T, y *yard.Yard) (*keyAgent, ssh.PublicKey, string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "agent.sock")
-	ln, err := net.Listen("unix", path) //nolint:noctx // the test's end closes it
+	ln, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func folder(t *testing.T, y *yard.Yard, name string) string {
 
 func folderIn(t *testing.T, y *yard.Yard, at, name string) string {
 	t.Helper()
-	for _, part := range strings.Split(name, "/") {
+	for part := range strings.SplitSeq(name, "/") {
 		at = filepath.Join(at, part)
 		if err := os.Mkdir(at, 0o755); err != nil && !os.IsExist(err) {
 			t.Fatal(err)

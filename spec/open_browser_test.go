@@ -149,7 +149,7 @@ func TestReportD1_ALoginComesBackInside(t *testing.T) {
 					t.Errorf("inside:\n%s", out)
 				}
 				yard.Eventually(t, time.Minute, func() bool {
-					conn, err := net.DialTimeout("tcp", net.JoinHostPort(c.from, strconv.Itoa(port)), time.Second) //nolint:noctx // it has a timeout
+					conn, err := net.DialTimeout("tcp", net.JoinHostPort(c.from, strconv.Itoa(port)), time.Second)
 					if err == nil {
 						_ = conn.Close()
 					}

@@ -45,7 +45,7 @@ while True:
 // freePort is one that nothing listens at, at either address of the loopback.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func freePort(t *testing.T) int {
 
 // throughPort sends text, ends its own direction, and returns the answer.
 func throughPort(host string, port int, text string) (string, error) {
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, strconv.Itoa(port)), 10*time.Second) //nolint:noctx // it has a deadline
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, strconv.Itoa(port)), 10*time.Second)
 	if err != nil {
 		return "", err
 	}
@@ -157,7 +157,7 @@ func TestISO02_NothingIsPublishedUnasked(t *testing.T) {
 func TestISO02_PublishedPortsFail(t *testing.T) {
 	t.Attr("claim", "ISO-02")
 	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
-		taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestISO08_APublishedFloodIsBounded(t *testing.T) {
 		r := y.Start(t, "run", "--quiet", "--name", "flood", "--publish", strconv.Itoa(port), "--", python, "serve.py", "127.0.0.1", strconv.Itoa(port), "flood")
 		r.Await(t, "listening")
 		for range 40 {
-			conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), 10*time.Second) //nolint:noctx // it has a deadline
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), 10*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}

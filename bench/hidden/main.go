@@ -117,7 +117,7 @@ func (r *report) find(what string, files int) row {
 
 // tree measures in a repository of n files, a hundred in a folder, three of
 // whose names are hidden and tracked.
-func (r *report) tree(ctx context.Context, program string, n int) error {
+func (r *report) tree(ctx context.Context, program string, n int) error { //nolint:gocognit // a benchmark is a list of steps
 	dir, err := os.MkdirTemp("", "hidden-")
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func key(n int, what, unit string, hiding bool) string {
 	return fmt.Sprintf("%d|%s|%s|%v", n, what, unit, hiding)
 }
 
-func (r *report) add(round, n int, what, unit string, way []string, v float64) {
+func (r *report) add(round, n int, what, unit string, way []string, v float64) { //nolint:revive // a benchmark is a list of steps
 	if round < 0 {
 		return
 	}

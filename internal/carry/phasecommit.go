@@ -315,7 +315,7 @@ func (r *repository) overwrite(s *phaseState, dir *os.File, name string, mode fs
 // phaseRefs puts HEAD back to the branch, and the branch to the commit. What
 // either was moved to meanwhile stays there under a name, so nobody's commits
 // are lost.
-func (w *Worker) phaseRefs(ctx context.Context, s *phaseState, commit string) ([]string, error) {
+func (w *Worker) phaseRefs(ctx context.Context, s *phaseState, commit string) ([]string, error) { //nolint:gocognit // one check after the other
 	kept := []string{}
 	tip, err := w.repo.ref(s.Branch)
 	if err != nil && !errors.Is(err, errNoRef) {

@@ -181,7 +181,7 @@ func (w *walk) ignores(name string, folder bool) bool {
 	return false
 }
 
-func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignored bool) error {
+func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignored bool) error { //nolint:gocognit // one check after the other
 	name := rel + n.Name
 	if name == ".git" {
 		if !n.Mode.IsDir() && !w.mine {

@@ -143,7 +143,7 @@ func (c *completeCommand) Run(a *app) error {
 }
 
 // namesFor returns the names that are asked for of what there is.
-func (a *app) namesFor(s suggestion) (out []candidate) {
+func (a *app) namesFor(s suggestion) (out []candidate) { //nolint:gocognit // one kind of word after the other
 	if s.kept {
 		for _, name := range journal.Names(a.host.Dirs.State, a.host.UID) {
 			out = append(out, candidate{name, "its output is kept"})
@@ -378,7 +378,7 @@ func (s *suggestion) names(flag string) bool {
 	return true
 }
 
-func (s *suggestion) positional(p *position) {
+func (s *suggestion) positional(p *position) { //nolint:gocognit // one kind of word after the other
 	v := p.argument()
 	switch {
 	case v == nil:

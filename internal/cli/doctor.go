@@ -137,7 +137,7 @@ func (c *doctorCommand) live(a *app) error {
 // printLive prints one line a process: what was compared, and what was not.
 func (a *app) printLive(list []posture.Posture, found []posture.Deviation) {
 	p := a.doctorPrinter(false)
-	many := map[posture.Role]int{}
+	many := map[posture.Role]int{} //nolint:exhaustive // the others have no line
 	for _, one := range list {
 		if ofMany(one.Role) {
 			many[one.Role]++

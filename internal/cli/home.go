@@ -55,7 +55,7 @@ func (a *app) homeRow(name string) (homeRow, error) {
 	if err != nil {
 		return homeRow{}, err
 	}
-	defer h.Close() // read only
+	defer func() { _ = h.Close() }() // read only
 	m, err := h.Mount("/")
 	if err != nil {
 		return homeRow{}, err
@@ -205,7 +205,7 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	defer h.Close() // read only
+	defer func() { _ = h.Close() }() // read only
 	w := a.stdout
 	if path := asBytes(string(c.File)); path != "" && path != "-" {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -222,7 +222,7 @@ func (c *netTopCommand) stream(ctx context.Context, a *app, table *topTable, eve
 			return err
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%s\n", safeJSON(b)); err != nil {
-			return nil //nolint:nilerr // who read it has enough
+			return nil
 		}
 	}
 }

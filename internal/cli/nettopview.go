@@ -45,7 +45,7 @@ const (
 )
 
 // run draws until a person has enough.
-func (v *topView) run(ctx context.Context, every time.Duration) (err error) {
+func (v *topView) run(ctx context.Context, every time.Duration) (err error) { //nolint:gocognit // one event after the other
 	if err := v.keys.BeginLine(); err != nil {
 		return errors.Join(err, v.keys.Close())
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/redteam"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/policy"
-	"github.com/bailey-dev/bailey/internal/app/redteam"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/version"
@@ -132,7 +132,7 @@ func writePage(path string, r *redteam.Report) error {
 	if err := r.HTML(&page); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil { //nolint:gosec // a report, like any file that a command writes
+	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
 		return bailey.WrapError(bailey.Invalid, "--html: write the report", err, "name a file in a folder that you may write to")
 	}
 	return nil
@@ -257,7 +257,7 @@ func (t *team) without(look run.Outlook) (v redteam.Verdicts, err error) {
 	}
 	c := exec.CommandContext(t.app.ctx, t.app.host.Executable, attackArgs(t.command.Only)...)
 	c.Dir, c.Stdin = workspace, bytes.NewReader(in)
-	c.Env = append(os.Environ(), b.Variable())
+	c.Env = append(os.Environ(), b.Variable()) //nolint:forbidigo // a program without a sandbox has all of it
 	out, err := c.Output()
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Internal, "try the attacks without a sandbox", err, "")

@@ -58,7 +58,7 @@ func (f *flow) serveGit(ctx context.Context, hosts []string) {
 const gitFailed = 128
 
 // gitCommand decides a command and has it done, or tells the client why not.
-func (f *flow) gitCommand(ctx context.Context, feeding *sync.WaitGroup, hosts []string, c sshgit.Command, problem string, s sshgit.Session) uint8 {
+func (f *flow) gitCommand(ctx context.Context, feeding *sync.WaitGroup, hosts []string, c sshgit.Command, problem string, s sshgit.Session) uint8 { //nolint:revive // one check after the other
 	if problem != "" {
 		f.refuse(policy.ReasonCommand, problem)
 		return f.tellGit(s)

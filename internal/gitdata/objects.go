@@ -248,7 +248,7 @@ func (p *pack) scan(count int) {
 	}
 }
 
-func (p *pack) header(at int) (e entry, ok bool) {
+func (p *pack) header(at int) (e entry, ok bool) { //nolint:gocognit // the format as git writes it, step by step
 	e.offset = at
 	next := func() (byte, bool) {
 		if at >= len(p.data) {
@@ -296,7 +296,7 @@ func (p *pack) header(at int) (e entry, ok bool) {
 }
 
 // whole returns what entry i holds.
-func (p *pack) whole(i, depth int) (w whole, ok bool) {
+func (p *pack) whole(i, depth int) (w whole, ok bool) { //nolint:gocognit // the format as git writes it, step by step
 	if w, ok := p.made[i]; ok {
 		return w, true
 	}
@@ -337,7 +337,7 @@ func (p *pack) whole(i, depth int) (w whole, ok bool) {
 
 // applyDelta makes an object of another (gitformat-pack(5), "Deltified
 // representation").
-func applyDelta(base, delta []byte) ([]byte, bool) {
+func applyDelta(base, delta []byte) ([]byte, bool) { //nolint:gocognit // the format as git writes it, step by step
 	from, delta, ok := varint(delta)
 	if !ok || from != len(base) {
 		return nil, false

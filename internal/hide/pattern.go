@@ -63,8 +63,8 @@ const maxPattern = 512
 func parse(text string, k kind) (pattern, error) {
 	p := pattern{kind: k, anchored: strings.HasPrefix(text, "/"), parts: nil}
 	body := strings.TrimPrefix(strings.TrimPrefix(text, "./"), "/")
-	if strings.HasSuffix(body, "/") {
-		p.kind, body = folders, strings.TrimSuffix(body, "/")
+	if before, ok := strings.CutSuffix(body, "/"); ok {
+		p.kind, body = folders, before
 	}
 	if body == "" || len(body) > maxPattern || strings.ContainsAny(body, "\x00\n") {
 		return pattern{}, fmt.Errorf("%q names no file", text)

@@ -230,11 +230,11 @@ func (h *Home) Aside(rel string) error {
 	dir, name := path.Split(rel)
 	parent, err := beneath.Sub(h.Files, path.Clean(dir))
 	if err != nil {
-		return nil //nolint:nilerr // no folder, or a link that Write moves
+		return nil
 	}
 	defer parent.Close()
 	if _, err := beneath.Lstat(parent, name); err != nil {
-		return nil //nolint:nilerr // it is not there
+		return nil
 	}
 	if err := aside(parent, name); err != nil {
 		return fmt.Errorf("move %s of home %s out of the way: %w", rel, h.Name, err)

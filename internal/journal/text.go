@@ -67,7 +67,7 @@ func (t *Text) Rest() string {
 
 // sequence returns the length of the sequence at the front of what the filter
 // has passed, which is whole.
-func sequence(b []byte) int {
+func sequence(b []byte) int { //nolint:gocognit // the grammar of sequences, state by state
 	if len(b) < 2 {
 		return len(b)
 	}

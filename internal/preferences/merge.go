@@ -51,7 +51,7 @@ func (o *Merged) join(m Merge, at []string) Tree {
 }
 
 // value decides one key; false: it is not to be there.
-func (o *Merged) value(m Merge, key string, path []string) (any, bool) {
+func (o *Merged) value(m Merge, key string, path []string) (any, bool) { //nolint:gocognit // one kind of value after the other
 	next, isNext := m.Next[key]
 	found, isFound := m.Found[key]
 	written, isWritten := m.Written[key]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"strings"
 
@@ -143,9 +144,7 @@ func (f Format) Encode(t Tree) ([]byte, error) {
 // upper one's stays. Neither is changed.
 func Over(lower, upper Tree) Tree {
 	out := make(Tree, len(lower)+len(upper))
-	for k, v := range lower {
-		out[k] = v
-	}
+	maps.Copy(out, lower)
 	for k, v := range upper {
 		below, ok := out[k].(Tree)
 		above, ok2 := v.(Tree)

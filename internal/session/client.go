@@ -65,7 +65,7 @@ func (c *client) drop() int {
 	return n
 }
 
-func (c *client) start(pid int) { c.put(wire.Started, wire.NumberPayload(uint32(pid))) } //nolint:gosec // a pid
+func (c *client) start(pid int) { c.put(wire.Started, wire.NumberPayload(uint32(pid))) }
 
 func (c *client) put(t wire.Type, p []byte) {
 	c.mu.Lock()
@@ -79,7 +79,7 @@ func (c *client) took(n int) {
 	c.untaken = max(0, c.untaken-n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.credit += uint32(n) //nolint:gosec // bounded by the window
+	c.credit += uint32(n)
 	c.more.Signal()
 }
 

@@ -31,7 +31,7 @@ func ParseKeys(text string) ([]byte, error) {
 		return nil, nil
 	}
 	var seq []byte
-	for _, word := range strings.Split(text, ",") {
+	for word := range strings.SplitSeq(text, ",") {
 		c, ok := keyOf(word)
 		if !ok || len(seq) == mostKeys {
 			return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("detach keys: %q is not a sequence of keys", text),

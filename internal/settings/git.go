@@ -64,7 +64,7 @@ func (p *parser) gitEntry(n *yaml.Node) []Held {
 		if p.Wrong(v, err) {
 			continue
 		}
-		same := func(h Held) bool { return h.Rule.String() == host.String() && h.Narrow.SSH.Login == login }
+		same := func(h Held) bool { return h.String() == host.String() && h.Narrow.SSH.Login == login }
 		if i := slices.IndexFunc(out, same); i >= 0 {
 			of := out[i].Narrow.SSH // made here, and nobody has it yet
 			of.Repositories = append(of.Repositories, path)

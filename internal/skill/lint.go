@@ -153,7 +153,7 @@ func (l *lint) file(rel string) error {
 		return nil
 	case err != nil:
 		l.seen.Unreadable++
-		return nil
+		return nil //nolint:nilerr // it is counted
 	}
 	if info.Mode.Perm()&0o002 != 0 {
 		l.add(Finding{Rule: writableRule, File: rel})
@@ -197,7 +197,7 @@ func isBinary(data []byte) bool {
 }
 
 // text looks at the lines of one file, and at what spans some of them.
-func (l *lint) text(rel, text string) {
+func (l *lint) text(rel, text string) { //nolint:gocognit // one rule after the other
 	line := 0
 	for raw := range strings.Lines(text) {
 		line++
@@ -320,11 +320,11 @@ func (l *lint) document(rel, text string) {
 
 // history looks for secrets in all objects of a repository: what was taken out
 // of the files is there still.
-func (l *lint) history(gitDir string) error {
+func (l *lint) history(gitDir string) error { //nolint:gocognit // one rule after the other
 	dir, err := beneath.Sub(l.root, gitDir)
 	if err != nil {
 		l.seen.Unreadable++
-		return nil //nolint:nilerr // counted
+		return nil
 	}
 	defer func() { _ = dir.Close() }() // O_PATH: nothing to lose
 	names := map[string]string{}       // of blobs, as trees call them

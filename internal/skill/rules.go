@@ -166,7 +166,7 @@ func isTag(r rune) bool { return r >= 0xe0000 && r <= 0xe007f }
 func isSelector(r rune) bool { return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef }
 
 // hidden says where in a line is what people do not see, by rule.
-func hidden(line string, first bool) map[string]int {
+func hidden(line string, first bool) map[string]int { //nolint:gocognit // one rule after the other
 	found := map[string]int{}
 	note := func(rule string, at int) {
 		if _, ok := found[rule]; !ok {
@@ -190,7 +190,7 @@ func hidden(line string, first bool) map[string]int {
 			}
 		case isZero(r):
 			joins := r == 0x200d && before > 0x2000 || (r == 0x200c || r == 0x200d) && before > 0x590 && before < 0x2000 // emoji; scripts that need it
-			if !joins && !(r == 0xfeff && first && at == 0) {
+			if !joins && (r != 0xfeff || !first || at != 0) {
 				note(zeroRule, at)
 			}
 		case isBidi(r):

@@ -104,7 +104,7 @@ func (u *User) Run(conn net.Conn, t Task) (code uint8, err error) {
 	if err != nil {
 		return 0, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(opening))
+	_ = conn.SetDeadline(time.Now().Add(opening)) //nolint:forbidigo // a socket's deadline is by the clock
 	c, channels, requests, err := ssh.NewClientConn(conn, at, &ssh.ClientConfig{
 		User: t.Command.Login, HostKeyAlgorithms: algorithms, HostKeyCallback: u.check,
 		Auth:          []ssh.AuthMethod{ssh.PublicKeysCallback(u.signers)},
@@ -114,7 +114,7 @@ func (u *User) Run(conn net.Conn, t Task) (code uint8, err error) {
 		return 0, u.explain(at, t.Command.Login, err)
 	}
 	client := ssh.NewClient(c, channels, requests)
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	s, err := client.NewSession()
 	if err != nil {
 		return 0, fmt.Errorf("%s opens no session: %w", at, err)

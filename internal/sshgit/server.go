@@ -93,7 +93,7 @@ type Handler func(c Command, problem string, s Session) (code uint8)
 // its end, and closes the connection. The error is why there was none.
 func (s *Server) Serve(c net.Conn, handle Handler) error {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(patience)) //nolint:forbidigo // a socket's deadline is by the clock
 	conn, channels, requests, err := ssh.NewServerConn(c, s.config)
 	if err != nil {
 		return fmt.Errorf("speak SSH with the client: %w", err)
@@ -103,7 +103,7 @@ func (s *Server) Serve(c net.Conn, handle Handler) error {
 	defer silent.Stop()
 	var all sync.WaitGroup
 	defer all.Wait()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	all.Go(func() { ssh.DiscardRequests(requests) }) // port forwarding is asked for by these
 	one := session{login: conn.User(), handle: handle, begun: silent.Stop}
 	for ch := range channels {
@@ -142,7 +142,7 @@ type session struct {
 // serve takes requests until one says what to do, and answers those after it
 // with no.
 func (s *session) serve(ch ssh.Channel, requests <-chan *ssh.Request) {
-	defer ch.Close()
+	defer func() { _ = ch.Close() }()
 	for r := range requests {
 		problem, begins := s.take(r)
 		if !begins {

@@ -117,7 +117,7 @@ func serve(t *testing.T, handle sshgit.Handler) (net.Conn, chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of the test
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func serve(t *testing.T, handle sshgit.Handler) (net.Conn, chan error) {
 		}
 		ended <- err
 	}()
-	c, err := net.Dial("tcp", ln.Addr().String()) //nolint:noctx // of the test
+	c, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestServer_OneCommand(t *testing.T) {
 		_, _ = fmt.Fprintf(s, "%s %s %s %s%s", cmd.Login, cmd.Service, cmd.Path, cmd.Protocol, problem)
 		return 3
 	})
-	conn, chans, reqs, err := ssh.NewClientConn(c, "x", &ssh.ClientConfig{User: "git", HostKeyCallback: ssh.InsecureIgnoreHostKey()}) //nolint:gosec // of the test
+	conn, chans, reqs, err := ssh.NewClientConn(c, "x", &ssh.ClientConfig{User: "git", HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ func kindOf(m fs.FileMode) string {
 
 const ownHint = "name the one folder in it that the command needs"
 
-// never says what no sandbox sees, in whatever way (ISO-03), and what to do.
+// never says what no sandbox sees, in whatever way (ISO-03), and what to do. //nolint:gocognit // one check after the other
 func (n Named) never(path string) (why, hint string) {
 	r := Request{UID: n.UID, Home: n.Home, Passwd: n.Passwd, Own: n.Own}
 	switch {
@@ -184,7 +185,7 @@ func (n Named) led(path string) error {
 }
 
 // neverWritable says what a sandbox may see and not change: what the host
-// would act upon, and what other guards rest on.
+// would act upon, and what other guards rest on. //nolint:gocognit // one check after the other
 func (n Named) neverWritable(path string) (why, hint string) {
 	if sandbox.Within(path, n.Workspace) {
 		return "it lies in the workspace, which the sandbox has already", "leave it out"
@@ -241,7 +242,7 @@ func actedUpon() []string {
 
 // guard lays out the git folders of a writable folder as those of a workspace.
 // One whose .git leads elsewhere is refused: what that names is not to be shown
-// for a folder that was named.
+// for a folder that was named. //nolint:gocognit // one check after the other
 func (b *Beside) guard(n Named, is bailey.FileID) error {
 	repo, err := gitdata.Find(b.Path)
 	if err != nil || repo.Kind == gitdata.Linked || repo.Kind == gitdata.Submodule || repo.Kind == gitdata.Broken {
@@ -299,9 +300,7 @@ func (g Guard) With(o Guard) Guard {
 	g.GitDirs, g.Parts, g.Absent = slices.Concat(g.GitDirs, o.GitDirs), slices.Concat(g.Parts, o.Parts), slices.Concat(g.Absent, o.Absent)
 	all := make(map[string]uint64, len(g.Inodes)+len(o.Inodes))
 	for _, from := range []map[string]uint64{g.Inodes, o.Inodes} {
-		for path, ino := range from {
-			all[path] = ino
-		}
+		maps.Copy(all, from)
 	}
 	g.Inodes = all
 	return g

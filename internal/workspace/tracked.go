@@ -103,7 +103,7 @@ func tracked(gitDir string, want func(path string) bool) []gitdata.IndexEntry {
 // blob is the name of a content as git has it: of the hash whose names, in
 // hexadecimal, are so long.
 func blob(content []byte, digits int) string {
-	var h hash.Hash = sha1.New() //nolint:gosec // as above
+	h := sha1.New() //nolint:gosec // as above
 	if digits == hex.EncodedLen(sha256.Size) {
 		h = sha256.New()
 	}

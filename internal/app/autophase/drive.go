@@ -60,7 +60,6 @@ type Driver struct {
 	user   userGit
 	header string
 	began  bool // a unit was begun by this run: what lies there besides is not the person's doing
-	notes  []string
 }
 
 // ended is why a phase does not go on: no error of bailey's.
@@ -169,7 +168,7 @@ func (d *Driver) load() error {
 }
 
 // agreed makes sure that what the person and the plan ask for goes together.
-func (d *Driver) agreed() error {
+func (d *Driver) agreed() error { //nolint:gocognit // one condition after the other
 	s := d.record.Plan.Settings
 	if d.Budget.None() && len(s.Budget) > 0 {
 		limit, err := budget.ParseLimits(s.Budget)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -159,10 +160,8 @@ func (h *heard) take(e bailey.Event) {
 }
 
 func (h *heard) note(s string) {
-	for _, n := range h.notes {
-		if n == s {
-			return
-		}
+	if slices.Contains(h.notes, s) {
+		return
 	}
 	if len(h.notes) < mostSaid {
 		h.notes = append(h.notes, s)

@@ -84,7 +84,7 @@ type born struct {
 	exe  *os.File // bailey's own binary
 }
 
-func run(control *os.File, gvisorFirst bool) error {
+func run(control *os.File, gvisorFirst bool) error { //nolint:gocognit // the order is the point
 	in := born{wire: os.NewFile(handoff.WireFD, "wire"), exe: os.NewFile(handoff.ExeFD, "exe")}
 	var g *gvisor
 	if gvisorFirst {

@@ -79,7 +79,7 @@ func Folder(in string) (string, error) {
 	old, _ := filepath.Glob(filepath.Join(in, folderName+"*"))
 	for _, path := range old {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), folderName), "-")
-		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH { //nolint:errorlint // an errno of the kernel's
+		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH {
 			_ = os.RemoveAll(path)
 		}
 	}

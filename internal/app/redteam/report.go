@@ -34,7 +34,8 @@ func (r *Report) OK() bool { return r.Counts[Broke] == 0 && r.Counts[Lost] == 0 
 // HTML writes the report as one page that needs nothing else.
 func (r *Report) HTML(w io.Writer) error { return page().Execute(w, r) }
 
-var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(`<!doctype html>
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -63,4 +64,5 @@ td:first-child, td:nth-child(2) { white-space: nowrap }
 </table>
 </body>
 </html>
-`)) })
+`))
+})

@@ -49,7 +49,7 @@ type address struct {
 // judgeAddress says what may be opened: an https address, and if it names a
 // way back to this machine, one by which a single answer can be told from
 // others.
-func judgeAddress(text string) (address, error) {
+func judgeAddress(text string) (address, error) { //nolint:gocognit // one check after the other
 	u, err := url.Parse(text)
 	if err != nil || len(text) > wire.MaxAddress || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return address{}, errors.New("it is not an address")
@@ -189,7 +189,7 @@ func (b *browser) open(ctx context.Context, a address) error {
 	if b.opened >= mostOpened {
 		return fmt.Errorf("%d were opened in this run", mostOpened)
 	}
-	if time.Since(b.last) < openPause { //nolint:forbidigo // a person's browser, and a clock on the wall
+	if time.Since(b.last) < openPause {
 		return errors.New("one was opened a moment ago")
 	}
 	program, err := b.program()
@@ -210,7 +210,7 @@ func (b *browser) open(ctx context.Context, a address) error {
 	}
 	go func() { _ = cmd.Wait() }() // what it says of itself is of no use
 	b.opened++
-	b.last = time.Now() //nolint:forbidigo // as above
+	b.last = time.Now()
 	return nil
 }
 
@@ -297,7 +297,7 @@ func (b *browser) await(ctx context.Context, l *login, at net.Listener) {
 // gets a page of bailey's: what the sandbox says would be a page of this
 // machine's loopback, among the person's own.
 func (b *browser) callback(ctx context.Context, l *login, conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(callbackWait)) //nolint:forbidigo // a socket's deadline is by the clock
+	_ = conn.SetDeadline(time.Now().Add(callbackWait))
 	r, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, 64<<10)))
 	if err != nil {
 		return
@@ -314,7 +314,7 @@ func (b *browser) callback(ctx context.Context, l *login, conn net.Conn) {
 		page(conn, http.StatusForbidden, "The answer came already.")
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(2 * callbackWait)) //nolint:forbidigo // as above
+	_ = conn.SetDeadline(time.Now().Add(2 * callbackWait))
 	status, err := b.deliver(ctx, l.port, r.RequestURI)
 	switch {
 	case err != nil:
@@ -354,12 +354,13 @@ func (b *browser) deliver(ctx context.Context, port uint16, target string) (int,
 	ctx, cancel := context.WithTimeout(ctx, callbackWait)
 	defer cancel()
 	ours, theirs := net.Pipe()
-	gone := make(chan error, 1)
-	go func() {
-		gone <- b.u.wire.Dial(ctx, port, halfPipe{theirs})
-		_ = theirs.Close() // it is, but for an error
-	}()
-	defer func() { _ = ours.Close(); <-gone }()
+	var dialed sync.WaitGroup
+	dialed.Go(func() {
+		_ = b.u.wire.Dial(ctx, port, halfPipe{theirs}) // its end says that there is no answer
+		_ = theirs.Close()                             // it is, but for an error
+	})
+	defer dialed.Wait()
+	defer func() { _ = ours.Close() }()
 	_, err := fmt.Fprintf(ours, "GET %s HTTP/1.1\r\nHost: localhost:%d\r\nUser-Agent: bailey\r\nConnection: close\r\n\r\n", target, port)
 	if err != nil {
 		return 0, err

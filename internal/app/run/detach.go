@@ -30,7 +30,7 @@ func Detach(ctx context.Context, h Host, r Request, args []string) (int, error) 
 	if err != nil {
 		return 0, bailey.WrapError(bailey.Unavailable, "start the process that holds the sandbox", err, "")
 	}
-	defer conn.Close() //nolint:errcheck // it has said all
+	defer conn.Close()
 	n := hello{TTY: r.Background.terminal(h), Attach: r.Background.Detachable}
 	if n.TTY {
 		if size, err := pty.GetSize(h.Stdout); err == nil {
@@ -59,8 +59,8 @@ func startHolder(h Host, args []string) (net.Conn, error) {
 		return nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "holder"), os.NewFile(uintptr(fds[1]), "front")
-	defer theirs.Close() //nolint:errcheck // the holder has its own
-	defer ours.Close()   //nolint:errcheck // the connection has its own
+	defer theirs.Close()
+	defer ours.Close()
 	cmd := &exec.Cmd{
 		Path: h.Executable, Args: append([]string{role.Holder}, args...),
 		ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},

@@ -80,8 +80,8 @@ func (f *front) tell(n note) {
 		return
 	}
 	f.done.Store(n.Started)
-	_ = f.conn.SetWriteDeadline(time.Now().Add(tellWithin)) //nolint:forbidigo // the kernel's clock decides
-	_, _ = f.conn.Write(append(b, '\n'))                    // who is gone is noticed by begun
+	_ = f.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+	_, _ = f.conn.Write(append(b, '\n')) // who is gone is noticed by begun
 }
 
 // begun has stop called when they go before the command runs.
@@ -101,7 +101,7 @@ func Hold(ctx context.Context, h Host, r Request) (int, error) {
 		return 0, bailey.WrapError(bailey.Invalid, "hold a sandbox", err, "use bailey run --detach")
 	}
 	d := &held{front: &front{conn: conn}}
-	_ = conn.SetReadDeadline(time.Now().Add(helloWithin)) //nolint:forbidigo // the kernel's clock decides
+	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
 	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(&d.hello); err != nil {
 		return 0, err
 	}
@@ -129,5 +129,5 @@ func (d *held) finish(code int, err error) error {
 	if err != nil {
 		_ = d.kept.Write(journal.Said, []byte("bailey: "+err.Error()+"\n"))
 	}
-	return d.kept.End(journal.End{Code: code, At: time.Now()}) //nolint:forbidigo // for people
+	return d.kept.End(journal.End{Code: code, At: time.Now()})
 }

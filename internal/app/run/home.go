@@ -81,7 +81,7 @@ func (p *plan) planHome(h Host, r *Request, in entrance) error {
 		return err
 	default:
 		hp.shared, hp.logins = found.Shared, found.Logins()
-		defer found.Close()
+		defer func() { _ = found.Close() }()
 	}
 	if err := hp.fill(p, in.settings, found); err != nil {
 		return err

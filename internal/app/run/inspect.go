@@ -147,7 +147,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	defer p.environment.Close()
+	defer func() { _ = p.environment.Close() }()
 	u := &running{host: h, req: &r, plan: p}
 	out := Inspection{
 		Command: r.Command, Agent: p.agent, Runtime: p.spec.Runtime.String(), Workspace: InspectedFolder{p.workspace, !r.ReadOnly},

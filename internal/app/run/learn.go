@@ -269,7 +269,7 @@ func visible(s string) string {
 // presetsFor returns presets for what is wanted, and what none of them is for.
 // One is proposed for several hosts of its own, or where it holds hardly more
 // than the one.
-func presetsFor(wants []*want, h mirror.Host) (items []string, rest []*want) {
+func presetsFor(wants []*want, h mirror.Host) (items []string, rest []*want) { //nolint:gocognit // presets by hosts
 	rest = wants
 	for {
 		best, covered := "", []*want(nil)

@@ -90,7 +90,7 @@ const agentsName = ".agents"
 
 // skills finds the folder of skills. It is kept from being written to whether
 // it is shown or not: agents on the host are told by it too.
-func (o *opening) skills(h Host, r *Request, ws *workspace.Workspace) (*opened, error) {
+func (o *opening) skills(h Host, r *Request, ws *workspace.Workspace) (*opened, error) { //nolint:gocognit // one check after the other
 	standing := ""
 	if h.Home != "" {
 		standing = filepath.Join(h.Home, agentsName)
@@ -100,7 +100,7 @@ func (o *opening) skills(h Host, r *Request, ws *workspace.Workspace) (*opened, 
 		}
 	}
 	target := path.Join(rootfs.HomeDir, agentsName)
-	if r.Open.AgentsDir != "" {
+	if r.Open.AgentsDir != "" { //nolint:nestif // one check after the other
 		if r.Open.NoAgents {
 			return nil, bailey.NewError(bailey.Invalid, "--agents-dir and --no-agents say opposite things", "leave one of them out")
 		}
@@ -231,7 +231,7 @@ type mountFlag struct {
 }
 
 // parseMount reads SRC:DST[:rw].
-func parseMount(text string, h Host) (m mountFlag, err error) {
+func parseMount(text string, h Host) (m mountFlag, err error) { //nolint:gocognit // one check after the other
 	wrong := func(what string) error {
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--mount %s: %s", text, what), "use SRC:DST, which is read-only, or SRC:DST:rw")
 	}
@@ -307,7 +307,7 @@ func systemTargets() []string {
 }
 
 // placeable says why something may not be shown at its place, or nil.
-func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) error {
+func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) error { //nolint:gocognit // one check after the other
 	no := func(why string) error {
 		flag := s.flag
 		if flag == "" {
@@ -359,12 +359,12 @@ func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) err
 // placeableInside is placeable for a place in the workspace: what is covered
 // there has to exist, or it would be made on the host, and nothing of git's is
 // covered, nor what stands in for it.
-func (p *plan) placeableInside(ws *workspace.Workspace, s opened, no func(string) error) error {
+func (p *plan) placeableInside(ws *workspace.Workspace, s opened, no func(string) error) error { //nolint:gocognit // one check after the other
 	rel := strings.TrimPrefix(strings.TrimPrefix(s.at, ws.Seen()), "/")
 	if rel == "" {
 		return no("the workspace is there")
 	}
-	for _, name := range strings.Split(rel, "/") {
+	for name := range strings.SplitSeq(rel, "/") {
 		if strings.EqualFold(name, ".git") {
 			return no("git keeps its own there")
 		}

@@ -68,7 +68,7 @@ type plan struct {
 
 // makePlan checks the request against the machine and decides everything. It
 // makes nothing, so any error leaves nothing behind.
-func makePlan(h Host, r *Request) (*plan, error) {
+func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // the order of decisions is the point
 	ws, start, err := openWorkspace(&h, r)
 	if err != nil {
 		return nil, nested(h, err)

@@ -153,7 +153,7 @@ func (u *running) acceptPublished(ctx context.Context, all *sync.WaitGroup, p *p
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(acceptPause) //nolint:forbidigo // out of descriptors, say
+			time.Sleep(acceptPause)
 			continue
 		}
 		all.Go(func() {

@@ -196,7 +196,7 @@ func (u *running) inside() (int64, *control.Gauge) {
 	if _, err := fmt.Sscanf(out, "%d\n", &n); err != nil || n < 2 {
 		return -1, nil
 	}
-	_, rest, _ = cutLine(out)
+	_, rest, _ = strings.Cut(out, "\n")
 	var tmp *control.Gauge
 	for rest != "" {
 		var blocks, free, size int64
@@ -208,19 +208,10 @@ func (u *running) inside() (int64, *control.Gauge) {
 		}
 		tmp.Used += (blocks - free) * size
 		tmp.Limit += blocks * size
-		_, rest, _ = cutLine(rest)
+		_, rest, _ = strings.Cut(rest, "\n")
 	}
 	const ours = 2 // the first process, and the shell that counts
 	return n - ours, tmp
-}
-
-func cutLine(s string) (line, rest string, ok bool) {
-	for i := range len(s) {
-		if s[i] == '\n' {
-			return s[:i], s[i+1:], true
-		}
-	}
-	return s, "", false
 }
 
 // ask runs a short command inside and returns the first of what it says.
@@ -230,7 +221,7 @@ func (u *running) ask(ctx context.Context, x wire.Exec) string {
 	if err != nil {
 		return ""
 	}
-	defer stream.Close() //nolint:errcheck // the command is over, or abandoned
+	defer stream.Close()
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	defer stop()
 	h := wire.Header{Op: wire.OpExec, Exec: x}

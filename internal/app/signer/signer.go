@@ -76,7 +76,7 @@ func serve() error {
 func newUser(s gate.Signer) (*sshgit.User, error) {
 	var agent io.ReadWriter
 	if s.Agent != "" {
-		conn, err := net.Dial("unix", s.Agent)
+		conn, err := net.Dial("unix", s.Agent) //nolint:noctx // a socket of this machine, at once or not at all
 		if err != nil {
 			return nil, fmt.Errorf("your ssh-agent does not answer: %w", err)
 		}

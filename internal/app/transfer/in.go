@@ -46,7 +46,7 @@ func In(ctx context.Context, cfg Config, r Request) (Report, error) {
 	if err != nil {
 		return c.report, err
 	}
-	defer dir.Close() //nolint:errcheck // O_PATH: nothing to lose
+	defer dir.Close()
 	into, as := inside, base
 	switch {
 	case folder:
@@ -67,7 +67,7 @@ func In(ctx context.Context, cfg Config, r Request) (Report, error) {
 func (c *copying) source() (dir *os.File, name, base string, err error) {
 	host := c.req.Host
 	contents := strings.HasSuffix(host, "/.") || host == "." || filepath.Base(host) == ".."
-	if contents || filepath.Clean(host) == "/" || c.req.Follow || strings.HasSuffix(host, "/") {
+	if contents || filepath.Clean(host) == "/" || c.req.Follow || strings.HasSuffix(host, "/") { //nolint:nestif // one kind of entry after the other
 		dir, err = c.open(host)
 		if err == nil {
 			base = filepath.Base(filepath.Clean(host))

@@ -43,7 +43,7 @@ type sink interface {
 // judge reads an archive whose entries lie below root, the first part of all
 // names, or "." for none, and hands on what is good. Of what is left out, and
 // why, it tells skip. A stream that no tar makes of honest files is an error.
-func judge(r io.Reader, root string, limits Limits, to sink, skip func(name, why string)) error {
+func judge(r io.Reader, root string, limits Limits, to sink, skip func(name, why string)) error { //nolint:gocognit // one kind of entry after the other
 	in := tar.NewReader(r)
 	left := limits
 	for {

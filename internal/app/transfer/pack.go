@@ -88,14 +88,14 @@ func (p *packer) folder(dir *os.File, n beneath.Node, as string) error {
 	if beneath.IsOtherMount(err) {
 		sub, err = beneath.Sub(dir, n.Name) // a mount point of the host's own is named by who owns it
 		if err == nil {
-			defer sub.Close() //nolint:errcheck // O_PATH: nothing to lose
+			defer sub.Close()
 			sub, err = beneath.OpenDir(sub, "")
 		}
 	}
 	if err != nil {
 		return err
 	}
-	defer sub.Close() //nolint:errcheck // read only
+	defer sub.Close()
 	nodes, err := beneath.List(sub, maxNodes)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *packer) file(dir *os.File, n beneath.Node, h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	h.Typeflag, h.Size = tar.TypeReg, info.Size
 	if err := p.to.WriteHeader(h); err != nil {
 		return err

@@ -97,7 +97,7 @@ func Out(ctx context.Context, cfg Config, r Request) (Report, error) {
 	if err != nil {
 		return c.report, err
 	}
-	defer into.Close() //nolint:errcheck // O_PATH: nothing to lose
+	defer into.Close()
 	u, err := newUnpacker(into)
 	if err != nil {
 		return c.report, hostError("write to", r.Host, err)
@@ -156,7 +156,7 @@ func (c *copying) open(p string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer root.Close() //nolint:errcheck // O_PATH: nothing to lose
+		defer root.Close()
 		return beneath.Sub(root, rel)
 	}
 	return beneath.Follow(nil, p)

@@ -102,7 +102,7 @@ func (w *world) untouched(t *testing.T) {
 func (w *world) names(t *testing.T) string {
 	t.Helper()
 	var names []string
-	err := filepath.WalkDir(w.into, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(w.into, func(path string, _ fs.DirEntry, err error) error {
 		if path != w.into && err == nil {
 			names = append(names, strings.TrimPrefix(path, w.into+"/"))
 		}

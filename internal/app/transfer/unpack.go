@@ -122,7 +122,7 @@ func (u *unpacker) dir(e entry) error {
 
 // permissions are those of an entry, without set-user-ID, set-group-ID and
 // sticky bits.
-func permissions(e entry) fs.FileMode { return fs.FileMode(e.head.Mode) & fs.ModePerm } //nolint:gosec // masked
+func permissions(e entry) fs.FileMode { return fs.FileMode(e.head.Mode) & fs.ModePerm }
 
 func (u *unpacker) file(e entry) error {
 	if err := u.parents(e.name); err != nil {
@@ -181,7 +181,7 @@ func (u *unpacker) hardlink(e entry) error {
 // settle gives the folders their modes, when nothing comes into them any more.
 // Their owner may always use them.
 func (u *unpacker) settle() error {
-	mask := fs.FileMode(umask()) //nolint:gosec // permission bits
+	mask := fs.FileMode(umask())
 	for _, d := range u.dirs {
 		if err := beneath.SetMode(u.stage, d.name, d.mode&^mask|0o700); err != nil {
 			return err
@@ -234,7 +234,7 @@ func put(from *os.File, name string, to *os.File, as string) error {
 		if err != nil {
 			return err
 		}
-		defer sub.Close() //nolint:errcheck // O_PATH: nothing to lose
+		defer sub.Close()
 		return putAll(from, name, sub)
 	case ours.Mode.IsDir() || theirs.Mode.IsDir():
 		return bailey.NewError(bailey.Conflict, fmt.Sprintf("%q is a folder on one side and a file on the other", as), "move one of them out of the way")
@@ -247,7 +247,7 @@ func putAll(from *os.File, name string, to *os.File) error {
 	if err != nil {
 		return err
 	}
-	defer sub.Close() //nolint:errcheck // read only
+	defer sub.Close()
 	nodes, err := beneath.List(sub, maxNodes)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (d *dog) memoryFile(ids []proc.Identity) int64 {
 // inMemory returns what a sandbox without gVisor keeps in its memory file
 // systems and in files in memory that have no name (memfd_create(2)). What is
 // mapped of that is in a process's share as well, and counts twice.
-func (d *dog) inMemory(ids []proc.Identity) int64 {
+func (d *dog) inMemory(ids []proc.Identity) int64 { //nolint:gocognit // one file after the other
 	var total int64
 	for _, at := range d.set.Memories {
 		for _, id := range ids { // the first has it, unless it has just ended

@@ -17,10 +17,10 @@ type Usage struct {
 }
 
 // Usage reads what the group uses. It may be called while others use the Group.
-func (g *Group) Usage() Usage {
+func (g *Group) Usage() Usage { //nolint:gocognit // both versions side by side
 	u := Usage{MemoryBytes: -1, CPU: -1}
 	for _, p := range g.parts {
-		if g.version == 2 {
+		if g.version == 2 { //nolint:nestif // both versions side by side
 			if n, err := number(p.dir, "memory.current"); err == nil {
 				u.MemoryBytes = n
 			}

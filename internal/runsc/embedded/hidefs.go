@@ -45,7 +45,7 @@ func (h *hiding) at(ctx context.Context, rp *vfs.ResolvingPath, d *vfs.Dentry, n
 	p := fspath.Parse(name)
 	var done error = linuxerr.EIO
 	s := &step{Context: ctx, do: func(rp *vfs.ResolvingPath) { done = do(rp) }}
-	//nolint:errcheck // do's error is what counts, and nothing is found
+
 	_, _ = rp.VirtualFilesystem().GetDentryAt(s, rp.Credentials(), &vfs.PathOperation{Root: here, Start: here, Path: p}, &vfs.GetDentryOptions{})
 	return done
 }
@@ -358,7 +358,7 @@ func (h *hiding) GetPosixACLAt(ctx context.Context, rp *vfs.ResolvingPath, t vfs
 }
 
 // SetPosixACLAt implements vfs.FilesystemImpl.
-func (h *hiding) SetPosixACLAt(ctx context.Context, rp *vfs.ResolvingPath, t vfs.ACLType, acl *vfs.PosixACL, clearSGID bool) (set *vfs.PosixACL, mode linux.FileMode, err error) { //nolint:revive // gVisor's interface
+func (h *hiding) SetPosixACLAt(ctx context.Context, rp *vfs.ResolvingPath, t vfs.ACLType, acl *vfs.PosixACL, clearSGID bool) (set *vfs.PosixACL, mode linux.FileMode, err error) {
 	err = h.found(ctx, rp, func(rp *vfs.ResolvingPath) error {
 		var err error
 		set, mode, err = h.inner.SetPosixACLAt(ctx, rp, t, acl, clearSGID)

@@ -183,7 +183,7 @@ func (f *openFile) SetStat(ctx context.Context, opts vfs.SetStatOptions) error {
 	here := f.fd.VirtualDentry()
 	var err error = linuxerr.EIO
 	s := &step{Context: ctx, do: func(rp *vfs.ResolvingPath) { err = f.fs.inner.SetStatAt(ctx, rp, opts) }}
-	//nolint:errcheck // SetStatAt's error is what counts, and nothing is found
+
 	_, _ = here.Mount().Filesystem().VirtualFilesystem().GetDentryAt(s, auth.CredentialsFromContext(ctx), &vfs.PathOperation{Root: here, Start: here}, &vfs.GetDentryOptions{})
 	return err
 }
