@@ -352,7 +352,7 @@ func (l *lab) command(ctx context.Context, c contender) *exec.Cmd {
 	return cmd
 }
 
-func (l *lab) output(ctx context.Context, c contender) (string, error) {
+func (l *lab) output(ctx context.Context, c contender) (string, error) { //nolint:unparam // what was said is in the error
 	out, err := l.command(ctx, c).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", c.name, err, strings.TrimSpace(string(out)))
