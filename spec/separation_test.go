@@ -167,8 +167,8 @@ func nothingShared(t *testing.T, y *yard.Yard, first, second int) {
 	if strings.Contains(mounts, "/ws2") || !strings.Contains(mounts, "/ws1") {
 		t.Errorf("the first sandbox has mounted:\n%s", mounts)
 	}
-	if fds := openFDs(t, find(t, lists[0], posture.Sentry).PID); len(fds) == 0 {
-		t.Error("twin: the sentry holds no socket and no pipe")
+	if fds := openFDs(t, find(t, lists[0], roles[len(roles)-2]).PID); len(fds) == 0 {
+		t.Errorf("twin: the %s holds no socket and no pipe", roles[len(roles)-2])
 	}
 }
 
