@@ -42,6 +42,14 @@ var notTried = map[string]string{
 	"bailey run --ephemeral-home claude":            agentHomes,
 	"bailey inspect --env ANTHROPIC_API_KEY claude": agentHomes,
 
+	"./bin/bailey inspect --env ANTHROPIC_API_KEY claude":              agentHomes,
+	"./bin/bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude": plansByAgents,
+	"./bin/bailey shell":                 "it waits for a person: TestShell has a terminal",
+	"./bin/bailey redteam":               allAttacks,
+	"bailey redteam":                     allAttacks,
+	"bailey redteam --allow example.com": allAttacks,
+	"bailey redteam --html report.html":  allAttacks,
+
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
 
 	"bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude":                                 plansByAgents,
@@ -61,6 +69,8 @@ var notTried = map[string]string{
 }
 
 const inTheBackground = "a sandbox in the background has to be there: docs/background.md has one, and so have TestAttach_SizeAndKeys and TestBackground_WithoutATerminal"
+
+const allAttacks = "it takes its time: TestRedteam_NoAttackWorks tries all attacks"
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
 
