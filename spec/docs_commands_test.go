@@ -50,6 +50,10 @@ var notTried = map[string]string{
 	"bailey redteam --allow example.com": allAttacks,
 	"bailey redteam --html report.html":  allAttacks,
 
+	"bailey skill lint":                          skillFolders,
+	"bailey skill lint ./skills --json":          skillFolders,
+	"bailey skill lint --ignore SK204 ~/.agents": skillFolders,
+
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
 
 	"bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude":                                 plansByAgents,
@@ -71,6 +75,8 @@ var notTried = map[string]string{
 const inTheBackground = "a sandbox in the background has to be there: docs/background.md has one, and so have TestAttach_SizeAndKeys and TestBackground_WithoutATerminal"
 
 const allAttacks = "it takes its time: TestRedteam_NoAttackWorks tries all attacks"
+
+const skillFolders = "a folder of skills has to be there: TestSEC12_SkillsOfOthers has some"
 
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
 

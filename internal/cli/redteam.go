@@ -38,11 +38,7 @@ type redteamCommand struct {
 
 // Help is what `bailey redteam --help` says beyond the flags.
 func (redteamCommand) Help() string {
-	return `Attacks a sandbox that is made as bailey run would make it here: by this folder's policy, yours, and the flags of bailey run. Bait is laid on this machine (a file, services on the loopback, sockets, a process with a secret in its environment), and nothing else is gone for; the attacks write to a folder of the workspace that is removed at the end. Each is tried without a sandbox too, with your own rights: only what works there says something by failing inside. What would change this machine is tried inside alone.
-
-  held    it failed
-  broke   it worked, or left its mark on the bait
-  idle    it fails without a sandbox too, so it says nothing here
+	return `Attacks a sandbox that is made as bailey run would make it here: by this folder's policy, yours, and the flags of bailey run. Bait is laid on this machine (a file, services on the loopback, sockets, a process with a secret in its environment), and nothing else is gone for; the attacks write to a folder of the workspace that is removed at the end. Each is tried without a sandbox too, with your own rights: only what works there says something by failing inside. What would change this machine is tried inside alone. Of each attack is said: held, it failed; broke, it worked, or left its mark on the bait; idle, it fails without a sandbox too, so it says nothing here; lost, nobody knows what came of it.
 
 Examples:
   bailey redteam                      by what holds here

@@ -36,7 +36,7 @@ func (skillLintCommand) Help() string {
 Rules:
 `)
 	for _, r := range skill.Rules() {
-		fmt.Fprintf(&b, "  %s  %s\n", r.ID, r.What)
+		fmt.Fprintf(&b, "%s: %s.\n", r.ID, r.What)
 	}
 	b.WriteString(`
 Examples:

@@ -33,7 +33,7 @@ func WithCgo() bool { return withCgo }
 // Generated are the names of the variables that a command always has.
 func Generated() []string {
 	return []string{
-		"BAILEY_SANDBOX", "GOTOOLCHAIN", "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL",
+		"BAILEY_SANDBOX", "BROWSER", "GOTOOLCHAIN", "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL",
 		"TERM", "COLORTERM", "TMPDIR", "TZ", "USER",
 	}
 }
