@@ -118,8 +118,8 @@ func kindOf(m fs.FileMode) string {
 
 const ownHint = "name the one folder in it that the command needs"
 
-// never says what no sandbox sees, in whatever way (ISO-03), and what to do. //nolint:gocognit // one check after the other
-func (n Named) never(path string) (why, hint string) {
+// never says what no sandbox sees, in whatever way (ISO-03), and what to do.
+func (n Named) never(path string) (why, hint string) { //nolint:gocognit // one check after the other
 	r := Request{UID: n.UID, Home: n.Home, Passwd: n.Passwd, Own: n.Own}
 	switch {
 	case slices.Contains(systemFolders(), path):
@@ -185,8 +185,8 @@ func (n Named) led(path string) error {
 }
 
 // neverWritable says what a sandbox may see and not change: what the host
-// would act upon, and what other guards rest on. //nolint:gocognit // one check after the other
-func (n Named) neverWritable(path string) (why, hint string) {
+// would act upon, and what other guards rest on.
+func (n Named) neverWritable(path string) (why, hint string) { //nolint:gocognit // one check after the other
 	if sandbox.Within(path, n.Workspace) {
 		return "it lies in the workspace, which the sandbox has already", "leave it out"
 	}
@@ -242,8 +242,8 @@ func actedUpon() []string {
 
 // guard lays out the git folders of a writable folder as those of a workspace.
 // One whose .git leads elsewhere is refused: what that names is not to be shown
-// for a folder that was named. //nolint:gocognit // one check after the other
-func (b *Beside) guard(n Named, is bailey.FileID) error {
+// for a folder that was named.
+func (b *Beside) guard(n Named, is bailey.FileID) error { //nolint:gocognit // one check after the other
 	repo, err := gitdata.Find(b.Path)
 	if err != nil || repo.Kind == gitdata.Linked || repo.Kind == gitdata.Submodule || repo.Kind == gitdata.Broken {
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s is not given to a sandbox to write to: its .git leads elsewhere", b.Path), "run bailey in it, or leave :rw out")
