@@ -246,7 +246,7 @@ func TestAttach_SizeAndKeys(t *testing.T) {
 // TestAttach_Several: one writes and three look; the smallest size holds.
 func TestAttach_Several(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		seat(t, y, "several", `trap 'stty size' WINCH; echo ready; while :; do read -rt 0.05 x && { [ "$x" = end ] && exit 3; echo "got <$x>"; }; done`)
+		seat(t, y, "several", `trap 'stty size' WINCH; echo ready; while :; do if read -rt 0.05 x; then x=$l$x l=; [ "$x" = end ] && exit 3; echo "got <$x>"; else l=$l$x; fi; done`)
 		var all []*person
 		for range 3 {
 			all = append(all, sit(t, y, "attach", "several").sees("ready"))
