@@ -35,7 +35,6 @@ func parts() []part {
 		{roots: []string{"internal/app/gateway"}},
 		{roots: []string{"internal/app/keybearer"}},
 		{roots: []string{"internal/app/carrier"}},
-		{roots: []string{"internal/app/signer"}},
 		{roots: []string{"internal/cli"}, except: planning()},
 		{roots: []string{
 			"internal/cli", "internal/app/control", "internal/app/launcher", "internal/app/catalog", "internal/app/runner",
@@ -43,11 +42,8 @@ func parts() []part {
 	}
 }
 
-// planning is what the command line imports and none of run, exec, shell and
-// attach calls.
-func planning() []string {
-	return []string{"internal/mcp", "internal/mcp/clients", "internal/app/transfer"}
-}
+// planning is what the command line imports and neither run nor exec calls.
+func planning() []string { return []string{"internal/mcp", "internal/mcp/clients"} }
 
 type part struct{ roots, except []string }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
@@ -134,12 +133,7 @@ func (r *repository) know(w *walk) {
 	if err != nil || index.Shared != "" {
 		return
 	}
-	w.know(entries, info.Modified)
-}
-
-// know takes what an index that was written then says of the files.
-func (w *walk) know(entries []gitdata.IndexEntry, written time.Time) {
-	w.asOf = written
+	w.asOf = info.Modified
 	for i := range entries {
 		e := &entries[i]
 		if f := w.files[e.Path]; f != nil && e.Stage == 0 {

@@ -111,7 +111,7 @@ func (c *doctorCommand) live(a *app) error {
 	if err != nil {
 		return err
 	}
-	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != "", Native: info.Runtime == bailey.RuntimeNative.String()}
+	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != ""}
 	ws, err := workspace.Open(workspace.Request{Dir: info.Workspace, UID: a.host.UID, Home: a.host.Home, Own: slices.Concat(a.host.Dirs.All(), a.host.Vault().Files()), ReadOnly: true})
 	if err != nil {
 		return err
@@ -137,27 +137,22 @@ func (c *doctorCommand) live(a *app) error {
 // printLive prints one line a process: what was compared, and what was not.
 func (a *app) printLive(list []posture.Posture, found []posture.Deviation) {
 	p := a.doctorPrinter(false)
-	many := map[posture.Role]int{} //nolint:exhaustive // the others have no line
+	stubs := 0
 	for _, one := range list {
-		if ofMany(one.Role) {
-			many[one.Role]++
+		if one.Role == posture.Stub {
+			stubs++
 			continue
 		}
 		p.row(liveRow(one, found))
 	}
-	for _, role := range []posture.Role{posture.Stub, posture.Shared} {
-		if many[role] > 0 {
-			p.row(liveRow(posture.Posture{Role: role, Threads: many[role]}, found))
-		}
+	if stubs > 0 {
+		p.row(liveRow(posture.Posture{Role: posture.Stub, Threads: stubs}, found))
 	}
 }
 
-// ofMany reports whether a sandbox has any number of processes of a role.
-func ofMany(r posture.Role) bool { return r == posture.Stub || r == posture.Shared }
-
 func liveRow(one posture.Posture, found []posture.Deviation) doctor.Row {
 	r := doctor.Row{Layer: string(one.Role), Status: doctor.OK, Detail: fmt.Sprintf("pid %d is what it must be", one.PID)}
-	if ofMany(one.Role) {
+	if one.Role == posture.Stub {
 		r.Detail = fmt.Sprintf("%d processes are what they must be", one.Threads)
 	}
 	if len(one.Hidden) > 0 {
@@ -165,7 +160,7 @@ func liveRow(one posture.Posture, found []posture.Deviation) doctor.Row {
 	}
 	var wrong []string
 	for _, d := range found {
-		if d.Role == one.Role && (d.PID == one.PID || ofMany(one.Role)) {
+		if d.Role == one.Role && (d.PID == one.PID || one.Role == posture.Stub) {
 			wrong = append(wrong, d.String())
 		}
 	}
@@ -258,7 +253,7 @@ func (a *app) startSandbox(ctx context.Context, r doctor.Request) (doctor.Sandbo
 	s := &started{pipes: pipes, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Kernel: run.Kernel{Runtime: r.Runtime.String()}, Quiet: true, Bare: true})
+		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true, Bare: true})
 		pipes.closeTheirs()
 	}()
 	return s, nil

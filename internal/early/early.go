@@ -44,8 +44,7 @@ const (
 	gateway                   // bailey-gateway
 	bearer                    // bailey-key
 	carrier                   // bailey-git
-	signer                    // bailey-signer
-	running                   // the command line of run, exec, shell and attach
+	running                   // the command line of run and exec
 	other                     // every other command line
 )
 
@@ -80,19 +79,12 @@ func part(args []string) parts {
 		return bearer
 	case "bailey-git":
 		return carrier
-	case "bailey-holder":
-		return running
-	case "bailey-signer":
-		return signer
 	}
 	if hasPrefix(args[0], "bailey-") {
 		return other
 	}
-	if len(args) > 1 {
-		switch args[1] {
-		case "run", "exec", "shell", "attach":
-			return running
-		}
+	if len(args) > 1 && (args[1] == "run" || args[1] == "exec") {
+		return running
 	}
 	return other
 }
@@ -110,8 +102,7 @@ func init() {
 	skip(part(arguments()))
 }
 
-// IsRun reports whether a process is the command line of run, exec, shell or
-// attach.
+// IsRun reports whether a process is the command line of run or exec.
 func IsRun(args []string) bool { return part(args) == running }
 
 // Role is what the first look at a process's arguments tells.

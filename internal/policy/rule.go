@@ -40,7 +40,6 @@ type Narrow struct {
 	Repositories []string       // of git over HTTP: requests for these alone, as CheckRepository takes them; empty: any request
 	Push         bool           // to the repositories too
 	Records      []string       // DNS records that are answered besides addresses, as CheckRecord takes them: this widens
-	SSH          *SSH           // git over SSH alone, with some repositories
 }
 
 // ofRequests reports whether the rule speaks of some requests alone.
@@ -125,9 +124,6 @@ func (n *Narrow) texts() []string {
 	if len(n.Records) > 0 {
 		parts = append(parts, "dns "+strings.Join(n.Records, ","))
 	}
-	if n.SSH != nil {
-		parts = append(parts, n.SSH.text())
-	}
 	return parts
 }
 
@@ -149,7 +145,6 @@ type wireRule struct {
 	Inspect   bool           `json:"inspect,omitempty"`
 	Records   []string       `json:"dns,omitempty"`
 	Git       *wireGit       `json:"git,omitempty"`
-	SSH       *SSH           `json:"ssh,omitempty"`
 	Fenced    bool           `json:"fenced,omitempty"`
 }
 
@@ -169,7 +164,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		w.Host, w.Service = "", r.Port
 	}
 	if n := r.Narrow; n != nil {
-		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records, w.SSH = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records, n.SSH
+		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records
 		if len(n.Repositories) > 0 {
 			w.Git = &wireGit{n.Repositories, n.Push}
 		}
@@ -216,7 +211,7 @@ func (w wireRule) rule() (Rule, error) {
 		return Rule{}, err
 	}
 	r.Fenced = w.Fenced
-	n := Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records, SSH: w.SSH}
+	n := Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records}
 	if w.Git != nil {
 		if len(w.Git.Repositories) == 0 {
 			return Rule{}, fmt.Errorf("read rule %s: git without repositories", w.Host)

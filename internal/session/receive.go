@@ -111,7 +111,6 @@ func (r *run) typed() {
 	r.mu.Lock()
 	w := r.w // there, since the command has started
 	r.mu.Unlock()
-	r.keys.seq = r.o.DetachKeys
 	buf := make([]byte, 32<<10)
 	for r.input != nil {
 		room := r.credit.wait()
@@ -119,24 +118,17 @@ func (r *run) typed() {
 			return // the command is over
 		}
 		n, err := r.input.Read(buf[:min(room, len(buf))])
-		r.credit.take(n)
-		if n > 0 && r.keys.pass(buf[:n], r.typedOn) {
-			r.leave()
-			return
+		if n > 0 {
+			r.credit.take(n)
+			_ = w.Send(wire.Stdin, buf[:n])
 		}
 		if err != nil {
 			break
 		}
 	}
-	switch {
-	case r.o.Attached && r.screen != nil:
-		r.leave() // our terminal is gone, and not the command's
-		return
-	case r.screen != nil:
+	if r.screen != nil {
 		_ = w.Send(wire.Signal, []byte{byte(syscall.SIGHUP)}) // our terminal is gone; harmless after the end
 		return
-	case r.o.Terminal != nil:
-		return // it lasts as long as the command
 	}
 	_ = w.Send(wire.StdinEOF, nil)
 }

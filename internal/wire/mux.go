@@ -74,29 +74,23 @@ func (h *Host) Open() (io.ReadWriteCloser, error) {
 
 // Ping returns when sandboxd has answered, or the context ends, or the wire
 // is lost.
-func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpPing}) }
+func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, OpPing) }
 
 // Model asks sandboxd to take model calls, and returns when it does.
-func (h *Host) Model(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpModel}) }
-
-// Hide has files of a mount hidden, and returns when they are: by then nothing
-// may have been started.
-func (h *Host) Hide(ctx context.Context, what Hide) error {
-	return h.ask(ctx, &Header{Op: OpHide, Hide: what})
-}
+func (h *Host) Model(ctx context.Context) error { return h.ask(ctx, OpModel) }
 
 // Shutdown asks sandboxd to end every process: SIGTERM, SIGKILL a second
 // later. It returns when they are gone and sandboxd is about to exit.
-func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpShutdown}) }
+func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdown) }
 
 // ask returns by the end of ctx, whatever the sandbox does: when it reads
 // nothing, yamux waits without a bound to open a stream, to write to it and to
 // close it. The question then waits for the answer or for Close.
-func (h *Host) ask(ctx context.Context, question *Header) error {
+func (h *Host) ask(ctx context.Context, op Op) error {
 	answer := make(chan error, 1)
 	h.mu.Lock()
 	if !h.closed {
-		h.asking.Go(func() { answer <- h.exchange(ctx, question) })
+		h.asking.Go(func() { answer <- h.exchange(ctx, op) })
 	} else {
 		answer <- fmt.Errorf("ask sandboxd: %w", os.ErrClosed)
 	}
@@ -109,7 +103,7 @@ func (h *Host) ask(ctx context.Context, question *Header) error {
 	}
 }
 
-func (h *Host) exchange(ctx context.Context, question *Header) error {
+func (h *Host) exchange(ctx context.Context, op Op) error {
 	s, err := h.Open()
 	if err != nil {
 		return err
@@ -117,7 +111,7 @@ func (h *Host) exchange(ctx context.Context, question *Header) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { _ = setDeadline(s, time.Unix(1, 0)) })
 	defer stop()
-	if err := WriteHeader(s, question); err != nil {
+	if err := WriteHeader(s, &Header{Op: op}); err != nil {
 		return err
 	}
 	f, err := NewReader(s, FromSandbox).Next()

@@ -127,9 +127,7 @@ func (x *denial) mend(e bailey.Event) {
 		x.addHost(host)
 	case r.Flag != "":
 		x.flags = addTo(x.flags, r.Flag)
-		if r.Entry != "" {
-			x.files = addTo(x.files, r.Entry)
-		}
+		x.files = addTo(x.files, r.Entry)
 	case r.Entry != "":
 		x.files = addTo(x.files, r.Entry)
 	}

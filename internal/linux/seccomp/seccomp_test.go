@@ -31,8 +31,7 @@ const (
 	gateway = "gateway"
 	proxy   = "proxy"
 	starter = "starter"
-	boxed   = "boxed" // a sandbox with the host's kernel
-	free    = "free"  // the twin: none
+	free    = "free" // the twin: none
 )
 
 func filters() map[string]seccomp.Filter {
@@ -52,8 +51,6 @@ func confine(as string) error {
 		return seccomp.Confine(seccomp.Needs{Dial: true, Routes: true})
 	case starter:
 		return seccomp.ConfineStarter()
-	case boxed:
-		return seccomp.ConfineSandbox()
 	}
 	return nil
 }
@@ -75,11 +72,7 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv("FILTER_PART") {
 	case "all":
-		f, ok := filters()[as]
-		if !ok {
-			f = seccomp.Boxed()
-		}
-		everyCall(f)
+		everyCall(filters()[as])
 	case "attacks":
 		for _, a := range attacks() {
 			fmt.Printf("%s: %d\n", a.name, a.try())
@@ -128,7 +121,7 @@ func everyCall(f seccomp.Filter) {
 // refuses, in its own errno.
 func TestFilters_RefuseWhatTheySay(t *testing.T) {
 	t.Parallel()
-	for as, least := range map[string]int{control: 250, gateway: 250, proxy: 250, starter: 80, boxed: 90} {
+	for as, least := range map[string]int{control: 250, gateway: 250, proxy: 250, starter: 80} {
 		lines := play(t, as, "all")
 		var refused int
 		if _, err := fmt.Sscanf(lines[len(lines)-1], "refused %d", &refused); err != nil || refused < least {
