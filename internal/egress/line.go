@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -141,16 +142,23 @@ func (l *line) kept() *way {
 // of the connection, might wait for a host that does not read.
 func (w *way) cut() { _ = w.wire.Close() }
 
+// sentPatience is how long who sent a request may take to say that it is
+// through: a host's answer to its last byte can be here before the sender runs
+// again.
+const sentPatience = 50 * time.Millisecond
+
 // isSent reports whether the body of the last request is through.
 func (w *way) isSent() bool {
 	if w.sending == nil {
 		return true
 	}
+	late := time.NewTimer(sentPatience)
+	defer late.Stop()
 	select {
 	case err := <-w.sending:
 		w.sending = nil
 		return err == nil
-	default:
+	case <-late.C:
 		return false
 	}
 }
