@@ -15,6 +15,8 @@ const (
 	EventNetOpen         EventType = "net.open"       // an allowed connection that goes on; its net.decision comes at its end
 	EventNetAsk          EventType = "net.ask"        // a host waits for a person's answer
 	EventNetAnswered     EventType = "net.answered"   // it was given, or nobody gave one in time
+	EventNetFlow         EventType = "net.flow"       // how far an open connection is; for who follows
+	EventNetProposal     EventType = "net.proposal"   // a policy that would be enough, as YAML; nothing holds for it
 	EventNetPolicy       EventType = "net.policy"     // the rules were changed under the sandbox
 	EventSecretUse       EventType = "secret.use"     // a request carried the value of a secret
 	EventSecretChanged   EventType = "secret.changed" // secrets were rotated, changed or withdrawn under the sandbox
@@ -66,6 +68,7 @@ type Event struct {
 
 	Limit    string `json:"limit,omitempty"` // memory, disk, inodes, timeout
 	Path     string `json:"path,omitempty"`  // of a file; of an HTTP request where rules judge it, without the query
+	By       string `json:"by,omitempty"`    // what would run the file
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	Message  string `json:"message,omitempty"` // one sentence for a person

@@ -1,6 +1,8 @@
 // Command bench measures what a sandbox costs, beside its neighbours, in one
 // run: start to exit of `true` natively, in bubblewrap, in gVisor's own
-// `runsc do`, in docker with gVisor, and in bailey without and with a network;
+// `runsc do`, in docker with gVisor, and in bailey without and with a network,
+// with gVisor and with the host's kernel; work on many files on the host, in
+// bubblewrap and in bailey with the host's kernel;
 // `bailey exec` into a running sandbox; the memory of bailey's processes; and
 // a hundred starts at once.
 //

@@ -62,6 +62,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer running.stop()
+	if err := lab.series(ctx, &report, lab.files(ctx, report.Missing)); err != nil {
+		return err
+	}
 	exec := contender{name: caseExec, argv: []string{lab.bailey, "exec", running.name, "--", "true"}, dir: lab.work}
 	if err := lab.series(ctx, &report, []contender{exec}); err != nil {
 		return err
@@ -129,6 +132,8 @@ const (
 	caseRunsc     = "runsc do, --network=none"
 	caseNone      = "bailey run --net none"
 	caseAirlock   = "bailey run --allow example.com"
+	caseShared    = "bailey run --runtime native"
+	caseSharedNet = "bailey run --runtime native --allow example.com"
 	caseCheckout  = "bailey run --net none, in a git checkout"
 	caseExec      = "bailey exec into a running one"
 	caseBeside    = "bailey run --net none, beside dockerd"
@@ -239,19 +244,27 @@ func (l *lab) contenders(missing map[string]string) []contender {
 		{name: caseRunsc, argv: append(runsc, "do", "--quiet", "true"), dir: l.work},
 		l.run(caseNone, "--net", "none"),
 		l.run(caseAirlock, "--allow", "example.com"),
+		l.run(caseShared, "--runtime", "native"),
+		l.run(caseSharedNet, "--runtime", "native", "--allow", "example.com"),
 		{name: caseCheckout, argv: l.run("", "--net", "none").argv, dir: l.repo},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
-		all = append(all, contender{name: caseBwrap, argv: []string{
-			bwrap, "--unshare-all", "--die-with-parent",
-			"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
-			"--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-			"--bind", l.work, l.work, "--chdir", l.work, "true",
-		}, dir: l.work})
+		all = append(all, contender{name: caseBwrap, argv: bubblewrap(bwrap, l.work, "true"), dir: l.work})
 	} else {
 		missing[caseBwrap] = "bwrap is not installed"
 	}
 	return all
+}
+
+// bubblewrap is a command in a sandbox of the machine's own kernel that has one
+// folder to write to.
+func bubblewrap(bwrap, dir string, command ...string) []string {
+	return append([]string{
+		bwrap, "--unshare-all", "--die-with-parent",
+		"--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
+		"--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+		"--bind", dir, dir, "--chdir", dir,
+	}, command...)
 }
 
 // run is `bailey run`.
@@ -339,7 +352,7 @@ func (l *lab) command(ctx context.Context, c contender) *exec.Cmd {
 	return cmd
 }
 
-func (l *lab) output(ctx context.Context, c contender) (string, error) {
+func (l *lab) output(ctx context.Context, c contender) (string, error) { //nolint:unparam // what was said is in the error
 	out, err := l.command(ctx, c).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", c.name, err, strings.TrimSpace(string(out)))

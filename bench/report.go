@@ -82,6 +82,10 @@ func ratios(cases []summary) []ratio {
 		{caseCheckout, caseRunsc, 1.35},
 		{caseBeside, caseDocker, 0.5},
 		{caseAirlock, caseRunsc, 1.5},
+		{caseShared, caseBwrap, 2.5},
+		{fileCase("git status", onShared), fileCase("git status", onHost), 1.5},
+		{fileCase("grep", onShared), fileCase("grep", onHost), 1.5},
+		{fileCase("go build", onShared), fileCase("go build", onHost), 1.5},
 	} {
 		if median[r.over] > 0 && median[r.under] > 0 {
 			out = append(out, ratio{r.over + " / " + r.under, median[r.over] / median[r.under], r.goal})

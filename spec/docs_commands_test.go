@@ -37,12 +37,52 @@ var notTried = map[string]string{
 	"bailey task rm sum-1f0c2a":                  tasksByAgents,
 	"bailey serve --local":                       "it serves until it is stopped: TestSRV07_TheDoorIsForThisMachine has one",
 
+	"bailey run claude":                             agentHomes,
+	"bailey run --home trusted claude":              agentHomes,
+	"bailey run --ephemeral-home claude":            agentHomes,
+	"bailey inspect --env ANTHROPIC_API_KEY claude": agentHomes,
+
+	"./bin/bailey inspect --env ANTHROPIC_API_KEY claude":              agentHomes,
+	"./bin/bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude": plansByAgents,
+	"./bin/bailey shell":                 "it waits for a person: TestShell has a terminal",
+	"./bin/bailey redteam":               allAttacks,
+	"bailey redteam":                     allAttacks,
+	"bailey redteam --allow example.com": allAttacks,
+	"bailey redteam --html report.html":  allAttacks,
+
+	"bailey skill lint":                          skillFolders,
+	"bailey skill lint ./skills --json":          skillFolders,
+	"bailey skill lint --ignore SK204 ~/.agents": skillFolders,
+
 	"bailey models check": "a provider has to be there: TestModel_CheckAsksTheProvider has one",
+
+	"bailey phase run plan.md -- --env ANTHROPIC_API_KEY claude":                                 plansByAgents,
+	"bailey phase run plan.md --push origin --budget 5usd --deadline 3h -- --model small claude": plansByAgents,
+	`bailey phase run plan.yaml --validate "go test ./..." -- --tool go --model small codex`:     plansByAgents,
+	"bailey phase run plan.md --until 2 -- -- ./my-agent.sh":                                     plansByAgents,
+	"bailey phase status --json":                 plansByAgents,
+	"bailey phase stop --now":                    plansByAgents,
+	"bailey attach api-3f2a91c0":                 inTheBackground,
+	"bailey attach --no-stdin api-3f2a91c0":      inTheBackground,
+	"bailey logs api-3f2a91c0":                   inTheBackground,
+	"bailey logs -f --tail 20 api-3f2a91c0":      inTheBackground,
+	"bailey logs --raw api-3f2a91c0 > whole.txt": inTheBackground,
+	"bailey stats":                               "it goes on until Ctrl-C: TestStats has one",
 
 	"bailey net allow api.example.com:443 --once": "something has to wait for it: TestEGR12_APersonIsAsked has that",
 }
 
+const inTheBackground = "a sandbox in the background has to be there: docs/background.md has one, and so have TestAttach_SizeAndKeys and TestBackground_WithoutATerminal"
+
+const allAttacks = "it takes its time: TestRedteam_NoAttackWorks tries all attacks"
+
+const skillFolders = "a folder of skills has to be there: TestSEC12_SkillsOfOthers has some"
+
 const agentsByName = "TestAgents_WorkAndCannotGetOut runs the real agents by name"
+
+const plansByAgents = "a plan has to be there, and an agent: TestRES08_ClaudeCodeDoesAPlan and TestRES08_Ends have them"
+
+const agentHomes = "TestISO02_DefaultHomes and TestISO02_SettingsOfAnEarlierRun run and inspect the real agent"
 
 const tasksByAgents = "an agent and a model have to be there: TestPlanner_DelegatesChecksMergesAndCleans has both"
 

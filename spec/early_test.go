@@ -35,6 +35,7 @@ func parts() []part {
 		{roots: []string{"internal/app/gateway"}},
 		{roots: []string{"internal/app/keybearer"}},
 		{roots: []string{"internal/app/carrier"}},
+		{roots: []string{"internal/app/signer"}},
 		{roots: []string{"internal/cli"}, except: planning()},
 		{roots: []string{
 			"internal/cli", "internal/app/control", "internal/app/launcher", "internal/app/catalog", "internal/app/runner",
@@ -42,8 +43,11 @@ func parts() []part {
 	}
 }
 
-// planning is what the command line imports and neither run nor exec calls.
-func planning() []string { return []string{"internal/mcp", "internal/mcp/clients"} }
+// planning is what the command line imports and none of run, exec, shell and
+// attach calls.
+func planning() []string {
+	return []string{"internal/mcp", "internal/mcp/clients", "internal/app/transfer"}
+}
 
 type part struct{ roots, except []string }
 

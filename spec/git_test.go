@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -537,6 +538,30 @@ func TestReportB5_UncommittedEditsInSubmodules(t *testing.T) {
 	}
 	if got := contents(t, y.Dir+"/sub/file"); got != "edited on the host\ninside\n" {
 		t.Errorf("after: %q", got)
+	}
+}
+
+// TestRES06_EventsSayByWhat: each file is an event with what would run it, of
+// the same list that the results of tasks are held to.
+func TestRES06_EventsSayByWhat(t *testing.T) {
+	t.Attr("claim", "RES-06")
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	repository(t, y, y.Dir)
+	r := y.Sh(t, `mkdir -p .pi sub .devcontainer; for f in .pi/settings.json sub/main.tf .nvmrc .envrc.local QWEN.md .devcontainer/devcontainer.json conftest.py .npmrc plain.txt; do echo x > $f; done`, "--json").OK(t)
+	got := map[string]string{}
+	for line := range strings.Lines(r.Stderr) {
+		var e struct{ Type, Path, By string }
+		if json.Unmarshal([]byte(line), &e) == nil && e.Type == "file.runs" {
+			got[strings.TrimPrefix(e.Path, y.Dir+"/")] = e.By
+		}
+	}
+	want := map[string]string{
+		".pi/settings.json": "a coding agent", "QWEN.md": "a coding agent", "sub/main.tf": "a deployment, the desktop or another program", ".nvmrc": "your shell", ".envrc.local": "your shell",
+		".devcontainer/devcontainer.json": "CI or a container", "conftest.py": "a build or a test", ".npmrc": "a package manager",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s\n%s", diff, r.Stderr)
 	}
 }
 

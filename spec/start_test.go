@@ -47,6 +47,7 @@ func TestRolesSkipGVisor(t *testing.T) {
 		{argv: []string{role.Gateway}},
 		{argv: []string{role.Key}},
 		{argv: []string{role.Git}},
+		{argv: []string{role.Signer}},
 		{argv: []string{"/.bailey/bailey", "sandboxd"}},
 	} {
 		t.Run(strings.Join(tc.argv, " "), func(t *testing.T) {

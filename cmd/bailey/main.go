@@ -21,9 +21,11 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/helper"
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
 	"github.com/bailey-dev/bailey/internal/app/launcher"
+	"github.com/bailey-dev/bailey/internal/app/native"
 	"github.com/bailey-dev/bailey/internal/app/proxy"
 	"github.com/bailey-dev/bailey/internal/app/runner"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
+	"github.com/bailey-dev/bailey/internal/app/signer"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	"github.com/bailey-dev/bailey/internal/cli"
 	"github.com/bailey-dev/bailey/internal/early"
@@ -65,14 +67,20 @@ func play(args []string) int {
 	switch args[0] {
 	case role.Helper:
 		return helper.Main()
+	case role.Native:
+		return native.Main()
 	case gate.Argv0:
 		return proxy.Main(args[1:])
 	case modelgate.Argv0:
 		return gateway.Main(args[1:])
 	case modelgate.KeyArgv0:
 		return keybearer.Main()
+	case role.Signer:
+		return signer.Main()
 	case taskrun.Argv0:
 		return runTask()
+	case role.Unit:
+		return cli.Unit(context.Background())
 	case role.Git:
 		return carrier.Main(args[1:])
 	case watchdog.Argv0:
@@ -86,6 +94,9 @@ func play(args []string) int {
 	case userns.Argv0: // held by its parent at its first instruction
 		return 0
 	case sandbox.FirstPath: // inside a sandbox
+		if len(args) == 3 && args[1] == sandbox.OpenArg {
+			return sandboxd.Open(args[2])
+		}
 		if len(args) == 2 && args[1] == sandbox.FirstArg {
 			return sandboxd.Main(args)
 		}

@@ -17,6 +17,7 @@ import (
 	"os"
 
 	"github.com/bailey-dev/bailey/internal/app/helper"
+	"github.com/bailey-dev/bailey/internal/app/native"
 	"github.com/bailey-dev/bailey/internal/app/sandboxd"
 	"github.com/bailey-dev/bailey/internal/app/watchdog"
 	_ "github.com/bailey-dev/bailey/internal/early" // before all that a first process has no use for
@@ -30,10 +31,14 @@ func main() {
 	switch {
 	case os.Args[0] == role.Helper:
 		os.Exit(helper.Main())
+	case os.Args[0] == role.Native:
+		os.Exit(native.Main())
 	case os.Args[0] == watch.Argv0:
 		os.Exit(watchdog.Main(os.Args))
 	case len(os.Args) == 2 && os.Args[1] == sandbox.FirstArg:
 		os.Exit(sandboxd.Main(os.Args))
+	case len(os.Args) == 3 && os.Args[1] == sandbox.OpenArg:
+		os.Exit(sandboxd.Open(os.Args[2]))
 	case len(os.Args) == 2 && os.Args[1] == posture.Arg:
 		os.Exit(posture.Inside(os.Stdin, os.Stdout))
 	}

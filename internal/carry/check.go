@@ -36,6 +36,15 @@ func (r Request) operations() []operation {
 	if c := r.Checkout; c != nil {
 		list = append(list, operation{none, []string{c.Path, c.Clone}})
 	}
+	if b := r.PhaseBegin; b != nil {
+		list = append(list, operation{none, []string{b.Path, b.Folder}})
+	}
+	if c := r.PhaseCollect; c != nil {
+		list = append(list, operation{none, []string{c.Path, c.Folder}})
+	}
+	if c := r.PhaseCommit; c != nil {
+		list = append(list, operation{none, []string{c.Path, c.Folder}})
+	}
 	if x := r.Remove; x != nil {
 		list = append(list, operation{none, []string{x.Folder}})
 	}

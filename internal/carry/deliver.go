@@ -85,12 +85,18 @@ func (w *Worker) notCheckedOut(name string) error {
 // store. Git checks each object for what a hostile one could hold (fsck), and
 // that nothing is missing.
 func (w *Worker) sendObjects(ctx context.Context, s *shadow, commit string) error {
+	return w.sendFrom(ctx, w.git.of(s.dir), s.dir, s.head, commit)
+}
+
+// sendFrom is sendObjects for a git that has the commit, a folder to work in,
+// and the commit that the repository should have already.
+func (w *Worker) sendFrom(ctx context.Context, from git, folder, head, commit string) error {
 	wanted := commit + "\n"
-	dot := filepath.Join(s.dir, "deliver.git")
+	dot := filepath.Join(folder, "deliver.git")
 	if _, err := removeTree(dot); err != nil {
 		return err
 	}
-	if err := makeGitDir(dot, w.sharing(), true, s.hash); err != nil {
+	if err := makeGitDir(dot, w.sharing(), true, w.repo.hash); err != nil {
 		return err
 	}
 	defer func() { _, _ = removeTree(dot) }() // the next time removes it otherwise
@@ -99,8 +105,8 @@ func (w *Worker) sendObjects(ctx context.Context, s *shadow, commit string) erro
 	if err := w.copyShallow(dot); err != nil {
 		return err
 	}
-	if _, err := in.run(ctx, nil, maxComplaint, "cat-file", "-e", s.head+"^{tree}"); err == nil {
-		wanted += "^" + s.head + "\n"
+	if _, err := in.run(ctx, nil, maxComplaint, "cat-file", "-e", head+"^{tree}"); err == nil {
+		wanted += "^" + head + "\n"
 	}
 	const mostObjects = 4 << 30
 	pack, err := os.OpenFile(filepath.Join(dot, "new.pack"), os.O_RDWR|os.O_CREATE|os.O_EXCL, privateFile)
@@ -108,7 +114,7 @@ func (w *Worker) sendObjects(ctx context.Context, s *shadow, commit string) erro
 		return fmt.Errorf("make pack: %w", err)
 	}
 	defer func() { _ = pack.Close() }() // what matters of it is in the store
-	if err := w.git.of(s.dir).stream(ctx, strings.NewReader(wanted), pack, "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"); err != nil {
+	if err := from.stream(ctx, strings.NewReader(wanted), pack, "pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"); err != nil {
 		return err
 	}
 	if _, err := pack.Seek(0, 0); err != nil {
@@ -118,12 +124,12 @@ func (w *Worker) sendObjects(ctx context.Context, s *shadow, commit string) erro
 	if err != nil {
 		return bailey.WrapError(bailey.Forbidden, "the work cannot be delivered into "+w.repo.root, err, "")
 	}
-	return w.connected(ctx, in, s, commit)
+	return w.connected(ctx, in, head, commit)
 }
 
 // connected makes sure that the store has all that the commit needs.
-func (w *Worker) connected(ctx context.Context, in git, s *shadow, commit string) error {
-	if _, err := in.run(ctx, strings.NewReader(commit+"\n^"+s.head+"\n"), maxComplaint, "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
+func (w *Worker) connected(ctx context.Context, in git, head, commit string) error {
+	if _, err := in.run(ctx, strings.NewReader(commit+"\n^"+head+"\n"), maxComplaint, "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
 		return bailey.WrapError(bailey.Conflict, "the repository "+w.repo.root+" lacks what the task began from", err, "")
 	}
 	return nil

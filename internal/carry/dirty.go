@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
@@ -133,7 +134,12 @@ func (r *repository) know(w *walk) {
 	if err != nil || index.Shared != "" {
 		return
 	}
-	w.asOf = info.Modified
+	w.know(entries, info.Modified)
+}
+
+// know takes what an index that was written then says of the files.
+func (w *walk) know(entries []gitdata.IndexEntry, written time.Time) {
+	w.asOf = written
 	for i := range entries {
 		e := &entries[i]
 		if f := w.files[e.Path]; f != nil && e.Stage == 0 {

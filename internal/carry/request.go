@@ -25,6 +25,9 @@ type Request struct {
 	DeleteBranch *DeleteBranch `json:"delete_branch,omitempty"`
 	Checkout     *Checkout     `json:"checkout,omitempty"`
 	Remove       *Remove       `json:"remove,omitempty"`
+	PhaseBegin   *PhaseBegin   `json:"phase_begin,omitempty"`
+	PhaseCollect *PhaseCollect `json:"phase_collect,omitempty"`
+	PhaseCommit  *PhaseCommit  `json:"phase_commit,omitempty"`
 }
 
 // DefaultTimeout is for an operation on a repository with a long history.
@@ -192,6 +195,12 @@ func (w *Worker) Needs() Needs {
 		n.Read, n.Write = []string{w.repo.gitDir}, []string{w.repo.common}
 	case r.Checkout != nil:
 		n.Write = []string{filepath.Dir(r.Checkout.Clone)}
+	case r.PhaseBegin != nil:
+		n.Write = []string{r.PhaseBegin.Folder}
+	case r.PhaseCollect != nil:
+		n.Write = []string{r.PhaseCollect.Folder}
+	case r.PhaseCommit != nil:
+		n.Write = []string{r.PhaseCommit.Folder, w.repo.objects[0], w.repo.gitDir, filepath.Join(w.repo.common, "refs")}
 	case r.Remove != nil:
 		n.Write, n.Remove = []string{r.Remove.Folder}, []string{filepath.Dir(r.Remove.Folder)}
 	}
@@ -215,6 +224,9 @@ func Prepare(r Request) (*Worker, error) {
 	if r.Snapshot != nil {
 		w.rules = gitdata.ReadUserIgnore(r.Snapshot.Home, "")
 	}
+	if home := r.phaseHome(); home != "" {
+		w.rules = gitdata.ReadUserIgnore(home, "")
+	}
 	return w, nil
 }
 
@@ -231,6 +243,12 @@ func (r Request) place() *Repository {
 		return &r.DeleteBranch.Repository
 	case r.Checkout != nil:
 		return &r.Checkout.Repository
+	case r.PhaseBegin != nil:
+		return &r.PhaseBegin.Repository
+	case r.PhaseCollect != nil:
+		return &r.PhaseCollect.Repository
+	case r.PhaseCommit != nil:
+		return &r.PhaseCommit.Repository
 	}
 	return nil
 }
@@ -254,8 +272,27 @@ func (w *Worker) Do(ctx context.Context) (Answer, error) {
 		head, err = w.checkout(ctx, *r.Checkout)
 	case r.Remove != nil:
 		head, err = w.remove(*r.Remove)
+	case r.PhaseBegin != nil:
+		head, err = w.phaseBegin(ctx, *r.PhaseBegin)
+	case r.PhaseCollect != nil:
+		head, err = w.phaseCollect(ctx, *r.PhaseCollect)
+	case r.PhaseCommit != nil:
+		head, err = w.phaseCommit(ctx, *r.PhaseCommit)
 	}
 	return Answer{Head: head, Diff: nil}, err
+}
+
+// phaseHome is the home whose rules hold for an operation of a phase.
+func (r Request) phaseHome() string {
+	switch {
+	case r.PhaseBegin != nil:
+		return r.PhaseBegin.Home
+	case r.PhaseCollect != nil:
+		return r.PhaseCollect.Home
+	case r.PhaseCommit != nil:
+		return r.PhaseCommit.Home
+	}
+	return ""
 }
 
 // Subject is the folder whose owner an operation is done as.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/bailey-dev/bailey/internal/plants"
 )
 
 func TestBadName(t *testing.T) {
@@ -112,8 +114,8 @@ func TestPlants(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, p, kind)
 		}
 	}
-	for _, p := range plants() {
-		for _, pattern := range p.names {
+	for _, p := range plants.List() {
+		for _, pattern := range p.Names {
 			if _, err := path.Match(strings.TrimPrefix(pattern, "/"), "x"); err != nil {
 				t.Errorf("%s: %v", pattern, err)
 			}

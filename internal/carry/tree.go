@@ -60,6 +60,9 @@ type walk struct {
 	look       bool // new files are only told of, and not read
 	fixedModes bool // the file system does not keep modes
 
+	left func(name string) // is told what the rules leave out, if it is set
+	held map[string]bool   // what they left out before: it stays out, and so do new git folders
+
 	rules   []levelRules
 	entries int
 	changes int
@@ -178,7 +181,7 @@ func (w *walk) ignores(name string, folder bool) bool {
 	return false
 }
 
-func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignored bool) error {
+func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignored bool) error { //nolint:gocognit // one check after the other
 	name := rel + n.Name
 	if name == ".git" {
 		if !n.Mode.IsDir() && !w.mine {
@@ -188,6 +191,13 @@ func (w *walk) node(dir *os.File, rel string, n *beneath.Node, depth int, ignore
 	}
 	f := w.files[name]
 	if f == nil && !w.folders[name] && (ignored || w.ignores(name, n.Mode.IsDir())) {
+		if w.left != nil && !ignored {
+			w.left(name)
+		}
+		return nil
+	}
+	if f == nil && w.held[name] {
+		w.refused.add(name, "was there before, and was ignored")
 		return nil
 	}
 	if f == nil && !w.folders[name] && w.refuses(n.Name, name) {
@@ -247,9 +257,23 @@ func (w *walk) enter(dir *os.File, name string, n *beneath.Node, depth int, igno
 			w.refused.add(name, "a repository in the repository")
 			return nil
 		}
+		if w.held != nil && !w.folders[name] && isGitFolder(sub) {
+			w.refused.add(name, "a git folder under another name")
+			return nil
+		}
 	}
 	ignored = ignored || w.ignores(name, true)
 	return w.folder(sub, name+"/", depth+1, ignored)
+}
+
+// isGitFolder reports whether git takes a folder for one, whatever its name is.
+func isGitFolder(dir *os.File) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := beneath.Lstat(dir, name); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // submodule passes over a submodule: its folder is empty in a clone.

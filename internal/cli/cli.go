@@ -18,8 +18,10 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/engine/local"
+	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/sysinfo"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -27,18 +29,28 @@ import (
 // completion scripts, the manual page and docs/cli.md.
 type commands struct {
 	Run     runCommand     `cmd:"" help:"Run a command or an agent in a sandbox, with this folder as its workspace."`
+	Inspect inspectCommand `cmd:"" help:"Say what a run would have: mounts, variables, rules, limits, home. Nothing is made or started."`
 	Exec    execCommand    `cmd:"" help:"Run another command in a running sandbox."`
+	Shell   shellCommand   `cmd:"" help:"Open a shell in a running sandbox."`
+	Attach  attachCommand  `cmd:"" help:"Go to the terminal of a sandbox in the background."`
+	Logs    logsCommand    `cmd:"" help:"Print what a sandbox in the background wrote, also after it has ended."`
+	Cp      cpCommand      `cmd:"" help:"Copy files between this machine and a running sandbox."`
+	Stats   statsCommand   `cmd:"" help:"Show what running sandboxes use."`
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
+	Phase   phaseCommand   `cmd:"" help:"Have agents do a plan, unit by unit, in this folder."`
 	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let a planner that speaks MCP hand tasks to agents."`
 	Policy  policyCommand  `cmd:"" help:"Look at the rules of the network, and at the files they come from."`
 	Net     netCommand     `cmd:"" help:"Look at what the network decided, and why."`
 	Secret  secretCommand  `cmd:"" help:"Keep secrets, and say where their values may go."`
+	Home    homeCommand    `cmd:"" help:"Keep, look at and remove the homes of agents."`
+	Skill   skillCommand   `cmd:"" help:"Look at what agents are told by."`
 	Env     envCommand     `cmd:"" help:"Build environments for tests, once, to be used without a network."`
 	Models  modelsCommand  `cmd:"" help:"Look at the models that sandboxes may use."`
 	Usage   usageCommand   `cmd:"" help:"Print what models were used for: requests, tokens and money."`
 	Serve   serveCommand   `cmd:"" help:"Keep the service that works on tasks."`
+	Redteam redteamCommand `cmd:"" help:"Attack a sandbox that is made as here, and report what held."`
 	Doctor  doctorCommand  `cmd:"" help:"Say which layers of a sandbox this machine has, and how to get the others."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
@@ -46,6 +58,9 @@ type commands struct {
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete" help:"Print what may stand at the last word."`
 	Man        manCommand        `cmd:"" hidden:"" help:"Print the manual page."`
 	Reference  referenceCommand  `cmd:"" hidden:"" help:"Print a page of the reference as Markdown."`
+
+	RedteamAttack redteamAttackCommand `cmd:"" hidden:"" name:"redteam-attack" help:"Try attacks."`
+	RedteamHold   redteamHoldCommand   `cmd:"" hidden:"" name:"redteam-hold" help:"Be a process to attack."`
 }
 
 const description = `Runs untrusted AI agents, or any command, in a sandbox: gVisor inside this binary, only the current folder writable, nothing else of the machine in sight, and one guarded way out.
@@ -63,6 +78,8 @@ type app struct {
 	now    func() time.Time
 	model  *kong.Kong
 	rest   []string // of the arguments of a command to run: see beyondDashes
+
+	captured *captured // gets what is asked of `bailey run`, in the place of a run
 }
 
 // exitError carries the exit code of the sandboxed command.
@@ -80,7 +97,8 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if len(args) > 2 && args[1] == "run" {
+	host.Holds = len(args) > 0 && args[0] == role.Holder
+	if len(args) > 2 && args[1] == "run" && (host.Holds || !launch.HandsOver(args)) {
 		// Its namespaces are made while the rest of the command line is read.
 		host.Helper = local.Launch(host.Caller())
 		defer host.Helper.Abandon()
@@ -98,8 +116,11 @@ func run1(ctx context.Context, args []string, host run.Host) (code int) {
 	//nolint:forbidigo // a process begins here
 	a := &app{ctx: ctx, host: host, stdout: out, stderr: host.Stderr, now: time.Now}
 	args = familiar(args)
-	if args[0] == "run" || args[0] == "exec" {
+	if args[0] == "run" || args[0] == "exec" || args[0] == "inspect" {
 		args, a.rest = beyondDashes(args)
+	}
+	if args[0] == "phase" {
+		args, a.rest = phaseWords(args)
 	}
 	parsed := quick(args)
 	if parsed == nil {
@@ -155,6 +176,14 @@ func quick(args []string) *kong.Context {
 	case "exec":
 		grammar = &struct {
 			Exec execCommand `cmd:""`
+		}{}
+	case "attach":
+		grammar = &struct {
+			Attach attachCommand `cmd:""`
+		}{}
+	case "shell":
+		grammar = &struct {
+			Shell shellCommand `cmd:""`
 		}{}
 	default:
 		return nil

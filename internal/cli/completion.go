@@ -11,6 +11,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/journal"
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/settings"
 	"github.com/bailey-dev/bailey/internal/terminal"
@@ -142,11 +143,20 @@ func (c *completeCommand) Run(a *app) error {
 }
 
 // namesFor returns the names that are asked for of what there is.
-func (a *app) namesFor(s suggestion) (out []candidate) {
+func (a *app) namesFor(s suggestion) (out []candidate) { //nolint:gocognit // one kind of word after the other
+	if s.kept {
+		for _, name := range journal.Names(a.host.Dirs.State, a.host.UID) {
+			out = append(out, candidate{name, "its output is kept"})
+		}
+	}
 	if s.sandboxes {
 		infos, _ := control.List(a.ctx, a.host.Dirs.Runtime) // a completion has nobody to tell
 		for _, i := range infos {
-			out = append(out, candidate{i.Name, i.Status + " in " + i.Workspace})
+			name := i.Name
+			if s.within {
+				name += ":"
+			}
+			out = append(out, candidate{name, i.Status + " in " + i.Workspace})
 		}
 	}
 	if s.secrets {
@@ -156,6 +166,9 @@ func (a *app) namesFor(s suggestion) (out []candidate) {
 	}
 	if s.environments {
 		out = append(out, a.environmentNames()...)
+	}
+	if s.homes {
+		out = append(out, a.homeNames()...)
 	}
 	if s.models {
 		out = append(out, a.modelNames()...)
@@ -198,11 +211,14 @@ type suggestion struct {
 	word      string // as far as it is typed
 	values    []candidate
 	sandboxes bool // the names of running sandboxes as well
+	within    bool // with a colon behind them, for a path inside
+	kept      bool // the names of sandboxes whose output is kept as well
 	secrets   bool // the names of secrets as well
 	models    bool // the names of models as well
 	tasks     bool // the ids of tasks as well
 
 	environments bool // the names of environments as well
+	homes        bool // the names of homes as well
 	also         also
 }
 
@@ -348,6 +364,8 @@ func (s *suggestion) names(flag string) bool {
 	switch flag {
 	case "environment":
 		s.environments = true
+	case "home":
+		s.homes = true
 	case "model":
 		s.models = true
 	case "live", "sandbox":
@@ -360,7 +378,7 @@ func (s *suggestion) names(flag string) bool {
 	return true
 }
 
-func (s *suggestion) positional(p *position) {
+func (s *suggestion) positional(p *position) { //nolint:gocognit // one kind of word after the other
 	v := p.argument()
 	switch {
 	case v == nil:
@@ -370,8 +388,14 @@ func (s *suggestion) positional(p *position) {
 		}
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "secret":
 		s.secrets = p.node.Name != "set"
+	case p.node.Name == "cp":
+		s.sandboxes, s.within, s.also = true, true, alsoFiles
+	case v.Name == "name" && p.node.Name == "logs":
+		s.kept = true
 	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "env":
 		s.environments = true
+	case v.Name == "name" && p.node.Parent != nil && p.node.Parent.Name == "home":
+		s.homes = p.node.Name != "import"
 	case v.Name == "name":
 		s.sandboxes = true
 	case v.Name == "model":

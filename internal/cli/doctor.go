@@ -111,7 +111,7 @@ func (c *doctorCommand) live(a *app) error {
 	if err != nil {
 		return err
 	}
-	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != ""}
+	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != "", Native: info.Runtime == bailey.RuntimeNative.String()}
 	ws, err := workspace.Open(workspace.Request{Dir: info.Workspace, UID: a.host.UID, Home: a.host.Home, Own: slices.Concat(a.host.Dirs.All(), a.host.Vault().Files()), ReadOnly: true})
 	if err != nil {
 		return err
@@ -137,22 +137,27 @@ func (c *doctorCommand) live(a *app) error {
 // printLive prints one line a process: what was compared, and what was not.
 func (a *app) printLive(list []posture.Posture, found []posture.Deviation) {
 	p := a.doctorPrinter(false)
-	stubs := 0
+	many := map[posture.Role]int{} //nolint:exhaustive // the others have no line
 	for _, one := range list {
-		if one.Role == posture.Stub {
-			stubs++
+		if ofMany(one.Role) {
+			many[one.Role]++
 			continue
 		}
 		p.row(liveRow(one, found))
 	}
-	if stubs > 0 {
-		p.row(liveRow(posture.Posture{Role: posture.Stub, Threads: stubs}, found))
+	for _, role := range []posture.Role{posture.Stub, posture.Shared} {
+		if many[role] > 0 {
+			p.row(liveRow(posture.Posture{Role: role, Threads: many[role]}, found))
+		}
 	}
 }
 
+// ofMany reports whether a sandbox has any number of processes of a role.
+func ofMany(r posture.Role) bool { return r == posture.Stub || r == posture.Shared }
+
 func liveRow(one posture.Posture, found []posture.Deviation) doctor.Row {
 	r := doctor.Row{Layer: string(one.Role), Status: doctor.OK, Detail: fmt.Sprintf("pid %d is what it must be", one.PID)}
-	if one.Role == posture.Stub {
+	if ofMany(one.Role) {
 		r.Detail = fmt.Sprintf("%d processes are what they must be", one.Threads)
 	}
 	if len(one.Hidden) > 0 {
@@ -160,7 +165,7 @@ func liveRow(one posture.Posture, found []posture.Deviation) doctor.Row {
 	}
 	var wrong []string
 	for _, d := range found {
-		if d.Role == one.Role && (d.PID == one.PID || one.Role == posture.Stub) {
+		if d.Role == one.Role && (d.PID == one.PID || ofMany(one.Role)) {
 			wrong = append(wrong, d.String())
 		}
 	}
@@ -253,7 +258,7 @@ func (a *app) startSandbox(ctx context.Context, r doctor.Request) (doctor.Sandbo
 	s := &started{pipes: pipes, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Quiet: true, Bare: true})
+		s.code, s.err = run.Run(ctx, h, run.Request{Command: r.Command, Workdir: r.Dir, Allow: r.Allow, ReadOnly: r.ReadOnly, Kernel: run.Kernel{Runtime: r.Runtime.String()}, Quiet: true, Bare: true})
 		pipes.closeTheirs()
 	}()
 	return s, nil

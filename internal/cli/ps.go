@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,7 +21,7 @@ type psCommand struct {
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, and dns where that is open. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, loosened (flags that make the sandbox hold less), shown (patterns of hidden files that it sees), published (ports of this machine that lead inside: host, port, and silent when nothing listened there), opens where your browser is lent, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
 }
 
 // Run lists the caller's sandboxes.
@@ -32,24 +34,75 @@ func (c *psCommand) Run(a *app) error {
 		return printJSON(a.stdout, psRows(infos))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "NAME\tSTATUS\tNET\tPID\tSTARTED\tWORKSPACE\tCOMMAND")
-	for _, i := range infos {
-		network, started, workspace := netText(i), i.Started.Local().Format(time.DateTime), i.Workspace
-		if i.Status == control.NotAnswering {
-			network, started, workspace = "-", "-", "-"
+	loose := slices.ContainsFunc(infos, func(i control.Info) bool { return looseText(i) != "" })
+	column := func(text string) string { // there is one only where something is loosened
+		if !loose {
+			return ""
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(i.Status), network, i.PID,
+		return "\t" + text
+	}
+	_, _ = fmt.Fprintf(w, "NAME\tSTATUS\tRUNTIME\tNET%s\tPID\tSTARTED\tWORKSPACE\tCOMMAND\n", column("LOOSENED"))
+	for _, i := range infos {
+		runtime, network, started, workspace := i.Runtime, netText(i), i.Started.Local().Format(time.DateTime), seenText(i)
+		if i.Status == control.NotAnswering {
+			runtime, network, started, workspace = "-", "-", "-", "-"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), terminal.Sanitize(runtime), network, column(cmp.Or(looseText(i), "-")), i.PID,
 			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
 	return w.Flush()
 }
 
+// statusText says also where its terminal is.
+func statusText(i control.Info) string {
+	switch {
+	case i.Detached && i.Attached > 0:
+		return fmt.Sprintf("%s, %d attached", i.Status, i.Attached)
+	case i.Detached:
+		return i.Status + ", detached"
+	}
+	return i.Status
+}
+
+// looseText says what was loosened beside the network: what is writable beside
+// the workspace, and each flag that makes the sandbox hold less.
+func looseText(i control.Info) string {
+	list := i.Loosened
+	if slices.ContainsFunc(i.Mounts, func(m control.Mount) bool { return m.Writable }) {
+		list = append(slices.Clone(list), "mount:rw")
+	}
+	return strings.Join(list, ",")
+}
+
 // netText names the mode, and what makes it guard less.
 func netText(i control.Info) string {
 	if i.DNS == bailey.DNSOpen && i.Net != bailey.NetNone {
-		return i.Net.String() + "+dns-open"
+		return i.Net.String() + "+dns-open" + publishedText(i)
 	}
-	return i.Net.String()
+	return i.Net.String() + publishedText(i)
+}
+
+// publishedText names the ports of this machine that lead inside.
+func publishedText(i control.Info) string {
+	var b strings.Builder
+	for _, p := range i.Published {
+		_, _ = fmt.Fprintf(&b, "+publish=%d", p.Host)
+		if p.Silent {
+			b.WriteString("(nothing listens)")
+		}
+	}
+	if i.Opens {
+		b.WriteString("+open-browser")
+	}
+	return b.String()
+}
+
+// seenText is the workspace, and which of its hidden files are seen.
+func seenText(i control.Info) string {
+	if len(i.Shown) == 0 {
+		return i.Workspace
+	}
+	return i.Workspace + " (shown: " + strings.Join(i.Shown, ", ") + ")"
 }
 
 // psRow is the published form of one line. Of a sandbox that does not answer
@@ -65,6 +118,14 @@ type psRow struct {
 	Workspace string    `json:"workspace,omitempty"`
 	Command   []string  `json:"command,omitempty"`
 	Status    string    `json:"status"`
+	Detached  bool      `json:"detached,omitempty"`
+	Attached  int       `json:"attached,omitempty"`
+
+	Mounts    []control.Mount     `json:"mounts,omitempty"`
+	Loosened  []string            `json:"loosened,omitempty"`
+	Shown     []string            `json:"shown,omitempty"`
+	Published []control.Published `json:"published,omitempty"`
+	Opens     bool                `json:"opens,omitempty"`
 }
 
 func psRows(infos []control.Info) []psRow {
@@ -76,7 +137,9 @@ func psRows(infos []control.Info) []psRow {
 		}
 		rows = append(rows, psRow{
 			Name: i.Name, ID: string(i.ID), PID: i.PID, Net: i.Net.String(), DNS: openDNS(i.DNS), Runtime: i.Runtime,
-			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status,
+			Started: i.Started, Workspace: i.Workspace, Command: i.Command, Status: i.Status, Detached: i.Detached, Attached: i.Attached,
+			Mounts: i.Mounts, Loosened: i.Loosened,
+			Shown: i.Shown, Published: i.Published, Opens: i.Opens,
 		})
 	}
 	return rows

@@ -10,11 +10,12 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/mcp"
 	"github.com/bailey-dev/bailey/internal/models"
+	"github.com/bailey-dev/bailey/internal/phase"
 	"github.com/bailey-dev/bailey/internal/settings"
 )
 
 type referenceCommand struct {
-	Page string `arg:"" enum:"cli,configuration,schema,models-schema,skill" help:"cli, configuration, schema, models-schema or skill."`
+	Page string `arg:"" enum:"cli,configuration,schema,models-schema,phase-schema,skill" help:"cli, configuration, schema, models-schema, phase-schema or skill."`
 }
 
 // Run prints a page of docs/ as Markdown.
@@ -31,6 +32,12 @@ func (c *referenceCommand) Run(a *app) error {
 		page = string(schema)
 	case "skill":
 		page = mcp.Skill
+	case "phase-schema":
+		schema, err := phase.Schema()
+		if err != nil {
+			return err
+		}
+		page = string(schema)
 	case "models-schema":
 		schema, err := models.Schema()
 		if err != nil {
@@ -41,6 +48,9 @@ func (c *referenceCommand) Run(a *app) error {
 	_, err := fmt.Fprint(a.stdout, page)
 	return err
 }
+
+// inspectName is the command that has the flags of another.
+const inspectName = "inspect"
 
 const generated = "<!-- Written by `make gen`. -->\n\n"
 
@@ -168,6 +178,10 @@ func cliPage(model *kong.Application) string {
 		for _, a := range n.Positional {
 			p("\n`%s`: %s\n", argumentName(a), escapeMarkdown(a.Help))
 		}
+		if commandName(n) == inspectName {
+			p("\nIts flags are those of [bailey run](#bailey-run).\n")
+			continue
+		}
 		for _, g := range flagGroups(n) {
 			p("\n%s", flagTable(g))
 		}
@@ -200,6 +214,9 @@ func configurationPage(model *kong.Application) string {
 	p("What a sandbox may reach can stand in files, see [policy](policy.md). Everything else is set by flags: a flag wins over its variable of the environment, and a variable over the default. A value that makes no sense is an error, wherever it stands.\n")
 	p("\n## Variables that stand for flags\n\n| variable | flag | |\n|---|---|---|\n")
 	for _, n := range visible(model) {
+		if commandName(n) == inspectName {
+			continue // they are those of a run
+		}
 		for _, f := range n.Flags {
 			for _, v := range f.Envs {
 				p("| `%s` | `bailey %s --%s %s` | %s |\n", v, commandName(n), f.Name, f.PlaceHolder, escapeMarkdown(f.Help))

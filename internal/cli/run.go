@@ -10,7 +10,9 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 )
 
-type runCommand struct {
+// runFlags say what a sandbox is to be: all of `bailey run` but its command and
+// how it speaks.
+type runFlags struct {
 	Net   text     `placeholder:"MODE" env:"BAILEY_NET" help:"How far the network reaches: none, allow (what rules name), open (any public address) or full (private addresses too). Default: none, or allow when there is a rule; --allow beats a mode that comes from the environment." group:"Network"`
 	Allow []string `placeholder:"HOST[:PORT]" sep:"none" help:"Let the sandbox reach this host, a name or an IPv4 address; *.example.com is every name below it; no port means 80 and 443. Repeatable." group:"Network"`
 	Deny  []string `placeholder:"HOST[:PORT]" sep:"none" help:"Never let the sandbox reach this host, whatever allows it; no port means every port. It covers the name where a connection says one, and the addresses of a single name where it says none. A range of addresses (203.0.113.0/24) covers whatever lies or resolves there. Repeatable." group:"Network"`
@@ -19,6 +21,8 @@ type runCommand struct {
 	HostService []string `placeholder:"PORT" sep:"none" help:"Let the sandbox reach the service at this port of this machine's loopback, as host.bailey.internal:PORT. Repeatable." group:"Network"`
 	Ask         bool     `help:"Ask about a host that no rule names, in place of refusing it: its connections wait up to 30 seconds for your answer (bailey net pending)." group:"Network"`
 	DNS         text     `name:"dns" placeholder:"MODE" help:"Which names are answered: rules (those that may be reached) or open (any; connections stay ruled). Default: rules." group:"Network"`
+
+	reachFlags
 
 	Model  []string `placeholder:"NAME" sep:"none" help:"Give the command this model of models.yaml (bailey models) and no other: it finds the gateway in the variables of the model's protocol, and no key. The network is none unless rules are given." group:"Model"`
 	Budget []string `placeholder:"2M|5usd" sep:"none" help:"How much the run may use of the model, in tokens (500k, 2M) or in money (5usd, 0.50usd), beside the limits in models.yaml. When it is spent, calls are refused with status 402. Repeatable." group:"Model"`
@@ -43,6 +47,21 @@ type runCommand struct {
 	Tool     []string `placeholder:"NAME" sep:"none" help:"Mount this program of yours read-only, with what it needs from your home; for go also the modules that you have downloaded, those of other projects too. With --model an agent by name comes with its settings, for a command that starts it. Repeatable." group:"Workspace"`
 
 	Environment text `placeholder:"NAME" help:"Show an environment (bailey env) read-only at /opt/env, and set the variables by which its packages are found." group:"Workspace"`
+
+	homeFlags
+
+	openFlags
+	looseFlags
+	hidingFlags
+	publishFlags
+
+	runtimeFlags
+}
+
+type runCommand struct {
+	runFlags
+
+	backgroundFlags
 
 	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
@@ -73,6 +92,7 @@ Examples:
   bailey run --allow db.example.com:5432 -- psql -h db.example.com
   bailey run --env ANTHROPIC_API_KEY claude     Claude Code, its own API host and no other
   bailey run --model small --budget 2M claude   Claude Code with a model of models.yaml, no network and no key
+  bailey run --detach --name api -- make watch  in the background: bailey attach api, bailey logs api
   bailey run --memory 8G --timeout 30m --env OPENAI_API_KEY codex exec 'fix the tests'
 
 Exit codes: the command's own; 128+N when signal N ended it; 124 when --timeout passed; 137 when memory ran out, a limit was passed, or git on the host would have acted for it; 125 when bailey failed; 126 when the command cannot be run; 127 when it was not found.`
@@ -89,15 +109,7 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 	if len(command) == 0 {
 		return bailey.NewError(bailey.Invalid, "run: no command", "bailey run -- bash, or bailey run claude")
 	}
-	code, err := run.Run(a.ctx, a.host, run.Request{
-		Command: command, Preset: !dashed, Workdir: asBytes(string(c.Workdir)),
-		Net: string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask, Secrets: each(c.Secret, asBytes), Models: c.Model, Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
-		Limits: config.LimitFlags{
-			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
-			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
-		},
-		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Quiet: c.Quiet, JSON: c.JSON, Environment: asBytes(string(c.Environment)),
-	})
+	code, err := c.start(a, c.request(line, command, dashed))
 	if err != nil {
 		return err
 	}
@@ -105,4 +117,28 @@ func (c *runCommand) Run(a *app, line *kong.Context) error {
 		return exitError(code)
 	}
 	return nil
+}
+
+// request is what the command line asks for.
+func (c *runCommand) request(line *kong.Context, command []string, dashed bool) run.Request {
+	r := c.runFlags.request(line)
+	r.Command, r.Preset, r.Quiet, r.JSON, r.Background = command, !dashed, c.Quiet, c.JSON, c.background()
+	return r
+}
+
+// request is what the flags ask for, without a command.
+func (c *runFlags) request(line *kong.Context) run.Request {
+	return run.Request{
+		Workdir: asBytes(string(c.Workdir)),
+		Net:     string(c.Net), NetWeak: !typed(line, "net"), DNS: string(c.DNS), Allow: c.Allow, Deny: c.Deny, Presets: c.Preset, Services: c.HostService, Ask: c.Ask,
+		Secrets: each(c.Secret, asBytes), Models: c.Model, Budget: c.Budget, Record: asBytes(string(c.Record)), Env: each(c.Env, asBytes), EnvFiles: each(c.EnvFile, asBytes),
+		Limits: config.LimitFlags{
+			Memory: c.Memory, CPUs: c.Cpus, PIDs: c.Pids, NoFile: c.Nofile,
+			TmpSize: c.TmpSize, Disk: c.Disk, Inodes: c.Inodes, Timeout: c.Timeout,
+		},
+		Homes: c.homes(),
+		Open:  c.openings(), Loose: c.loosened(), Hiding: c.hidingFlags.request(), Reach: c.reach(), Publish: c.Publish, OpenBrowser: c.OpenBrowser,
+		Kernel:   run.Kernel{Runtime: string(c.Runtime)},
+		ReadOnly: c.ReadOnly, Name: string(c.Name), Tools: each(c.Tool, asBytes), Environment: asBytes(string(c.Environment)),
+	}
 }

@@ -101,7 +101,7 @@ func bailey(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // schemas to the program.
 func TestReference_IsUpToDate(t *testing.T) {
 	t.Parallel()
-	for page, name := range map[string]string{"cli": "cli.md", "configuration": "configuration.md", "schema": "bailey.schema.json", "models-schema": "models.schema.json", "skill": "skills/delegation/SKILL.md"} {
+	for page, name := range map[string]string{"cli": "cli.md", "configuration": "configuration.md", "schema": "bailey.schema.json", "models-schema": "models.schema.json", "phase-schema": "phase.schema.json", "skill": "skills/delegation/SKILL.md"} {
 		want, stderr, code := bailey(t, "reference", page)
 		if code != 0 || want == "" {
 			t.Fatalf("reference %s: exit %d: %s", page, code, stderr)

@@ -53,6 +53,7 @@ type answer struct {
 	Info   *Info      `json:"info,omitempty"`
 	Answer *Answer    `json:"answer,omitempty"`
 	Net    *NetAnswer `json:"net,omitempty"`
+	Sample *Sample    `json:"sample,omitempty"`
 	Error  string     `json:"error,omitempty"`
 	Hint   string     `json:"hint,omitempty"` // to the error
 }
@@ -90,6 +91,22 @@ type Info struct {
 	Command   []string         `json:"command"` // a long one is cut, which "…" says
 	Status    string           `json:"status"`  // creating, running, stopping, or NotAnswering
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
+	Mounts    []Mount          `json:"mounts,omitempty"`
+	Loosened  []string         `json:"loosened,omitempty"` // flags that make the sandbox hold less
+	Shown     []string         `json:"shown,omitempty"`    // patterns of hidden files that it sees
+	Published []Published      `json:"published,omitempty"`
+	Opens     bool             `json:"opens,omitempty"` // the person's browser is lent
+
+	Detached bool `json:"detached,omitempty"` // it runs in the background
+	TTY      bool `json:"tty,omitempty"`      // its command has a terminal
+	Attached int  `json:"attached,omitempty"` // how many are attached to that
+}
+
+// Mount is something of the host that a sandbox sees beside its workspace.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	Writable bool   `json:"writable"`
 }
 
 // NotAnswering is the status of a sandbox whose holder is there but does not
@@ -103,6 +120,7 @@ type Handler interface {
 	Stop()
 	Exec(conn net.Conn) // returns when the connection is done with
 	Network
+	Seats
 }
 
 // Network is the part of a Handler that is about the network.
@@ -212,6 +230,11 @@ func (s *Server) handle(c *net.UnixConn, h Handler) {
 		_ = reply(c, answer{Answer: &a})
 	case Net:
 		_ = reply(c, answerNet(h, req.Net))
+	case Attach:
+		s.seat(c, h)
+	case Stats:
+		sample := h.Sample()
+		_ = reply(c, answer{Sample: &sample})
 	default:
 		_ = reply(c, answer{Error: fmt.Sprintf("unknown operation %q", req.Op)})
 	}
@@ -312,7 +335,7 @@ func put(ctx context.Context, dir, name string, r request) (answer, net.Conn, er
 	}
 	pid, _ := peer.PID(c) // or 0
 	a, err := ask(c, r, r.patience())
-	if err != nil || r.Op != Exec && r.Op != Events {
+	if err != nil || r.Op != Exec && r.Op != Events && r.Op != Attach {
 		err = errors.Join(err, c.Close())
 		c = nil
 	}

@@ -41,6 +41,22 @@ func (h *holder) Stop() { h.stops <- struct{}{} }
 // Exec says what it is told.
 func (h *holder) Exec(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
+// Seat refuses the one that is called lonely.
+func (h *holder) Seat() error {
+	if h.info.Name == "lonely" {
+		return bailey.NewError(bailey.Invalid, "no seat", "stand")
+	}
+	return nil
+}
+
+// Attach says what it is told.
+func (h *holder) Attach(conn net.Conn) { _, _ = io.Copy(conn, conn) }
+
+// Sample has numbers.
+func (h *holder) Sample() control.Sample {
+	return control.Sample{Name: h.info.Name, Memory: &control.Gauge{Used: 7, Limit: 8}}
+}
+
 // Events says one line.
 func (h *holder) Events(conn net.Conn) { _, _ = io.WriteString(conn, "{}\n") }
 
@@ -360,5 +376,39 @@ func TestAsk_AboutDecisions(t *testing.T) {
 	}
 	if _, err := control.AskWhy(t.Context(), dir, "none", control.Question{}); bailey.KindOf(err) != bailey.NotFound {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestAskAttach(t *testing.T) {
+	dir := folder(t)
+	hold(t, dir, control.Info{Name: "open", TTY: true})
+	hold(t, dir, control.Info{Name: "lonely"})
+	info, conn, err := control.AskAttach(t.Context(), dir, "open")
+	if err != nil || !info.TTY {
+		t.Fatal(info, err)
+	}
+	if _, err := conn.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "ping" {
+		t.Errorf("%q %v", got, err)
+	}
+	_ = conn.Close()
+	_, _, err = control.AskAttach(t.Context(), dir, "lonely")
+	if e, ok := errors.AsType[*bailey.Error](err); !ok || e.Hint != "stand" {
+		t.Error(err)
+	}
+	if _, _, err = control.AskAttach(t.Context(), dir, "nobody"); bailey.KindOf(err) != bailey.NotFound {
+		t.Error(err)
+	}
+}
+
+func TestAskStats(t *testing.T) {
+	dir := folder(t)
+	hold(t, dir, control.Info{Name: "a"})
+	s, err := control.AskStats(t.Context(), dir, "a")
+	if err != nil || s.Name != "a" || s.Memory.Used != 7 {
+		t.Error(s, err)
 	}
 }

@@ -46,6 +46,9 @@ type Pending struct {
 	Until    time.Time `json:"until"` // then it is refused
 }
 
+// statsAfter is how long a holder may take to measure: it asks inside as well.
+const statsAfter = 5 * time.Second
+
 // netAfter is how long a holder may take: the proxy has to follow.
 const netAfter = 20 * time.Second
 
@@ -66,10 +69,14 @@ func answerNet(h Handler, r *NetRequest) answer {
 
 // patience is how long a holder may take to answer.
 func (r request) patience() time.Duration {
-	if r.Op == Net {
+	switch r.Op {
+	case Net:
 		return netAfter
+	case Stats:
+		return statsAfter
+	default:
+		return answerAfter
 	}
-	return answerAfter
 }
 
 // AskNet sends one order to the named sandbox and returns its answer.

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/landlock"
 	"github.com/bailey-dev/bailey/internal/linux/mount"
@@ -38,6 +39,7 @@ type Request struct {
 	Dir      string
 	Command  []string
 	Allow    []string // with an entry there is an airlock
+	Runtime  bailey.Runtime
 	ReadOnly bool
 }
 

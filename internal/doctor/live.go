@@ -20,6 +20,7 @@ type Expectation struct {
 	AnyEnv    bool     // the names of the command's variables are not known
 	AnyDir    bool     // nor where it runs
 	Debug     bool
+	Native    bool // it has the host's kernel
 }
 
 // config turns it into what posture compares with.
@@ -30,7 +31,7 @@ func (e Expectation) config(list []posture.Posture, inside posture.Report) (post
 	caller := posture.IDs{UID: e.UID, GID: e.GID}
 	c := posture.Config{
 		Caller: list[0], Sandbox: caller, Proxy: caller, Gateway: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
-		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug,
+		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug, Native: e.Native,
 		Cgo: posture.WithCgo(),
 	}
 	for _, w := range e.Writable {

@@ -25,6 +25,8 @@ func (d *Doctor) sandboxes(ctx context.Context) error {
 	}
 	d.begin("airlock")
 	err = d.whole(ctx, dir)
+	d.begin("native")
+	d.add("native", d.native(ctx, dir))
 	if err := errors.Join(err, remove()); err != nil {
 		return err
 	}
@@ -36,14 +38,14 @@ func (d *Doctor) sandboxes(ctx context.Context) error {
 // whole starts one with an airlock; if that fails one without, which tells
 // whether it was the airlock.
 func (d *Doctor) whole(ctx context.Context, dir string) error { //nolint:unparam // as each of the steps
-	seen, err := d.inspect(ctx, dir, []string{airlockTarget})
+	seen, err := d.inspect(ctx, Request{Dir: dir, Allow: []string{airlockTarget}})
 	if err == nil {
 		d.add("airlock", Row{Status: OK, Detail: "network namespaces, veth and nftables: built and read back"})
 		d.booted(seen)
 		return nil
 	}
 	d.begin("gvisor")
-	seen, alone := d.inspect(ctx, dir, nil)
+	seen, alone := d.inspect(ctx, Request{Dir: dir})
 	if alone != nil {
 		d.add("gvisor", failed(alone))
 		return nil
@@ -60,6 +62,22 @@ func (d *Doctor) whole(ctx context.Context, dir string) error { //nolint:unparam
 func (d *Doctor) booted(s comparison) {
 	d.add("gvisor", Row{Status: OK, Detail: "a sandbox was started and ended"})
 	d.add("posture", s.row())
+}
+
+// native starts one with the host's kernel. Nobody needs it who does not ask for
+// it.
+func (d *Doctor) native(ctx context.Context, dir string) Row {
+	seen, err := d.inspect(ctx, Request{Dir: dir, Runtime: bailey.RuntimeNative})
+	if err != nil {
+		row := failed(err)
+		row.Status, row.Detail = Warn, "--runtime native does not work: "+row.Detail
+		return row
+	}
+	row := seen.row()
+	if row.Status == OK {
+		row.Detail = "--runtime native: a sandbox with this machine's kernel was started; " + row.Detail
+	}
+	return row
 }
 
 // comparison is what became of one sandbox's posture.
@@ -108,9 +126,10 @@ func (c comparison) hidden() string {
 }
 
 // inspect starts a sandbox that tells its own posture and compares all of it.
-func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) (comparison, error) {
+func (d *Doctor) inspect(ctx context.Context, r Request) (comparison, error) {
 	var none comparison
-	sb, err := d.cfg.Start(ctx, Request{Dir: dir, Allow: allow, Command: []string{sandbox.FirstPath, posture.Arg}})
+	r.Command = []string{sandbox.FirstPath, posture.Arg}
+	sb, err := d.cfg.Start(ctx, r)
 	if err != nil {
 		return none, err
 	}
@@ -130,7 +149,7 @@ func (d *Doctor) inspect(ctx context.Context, dir string, allow []string) (compa
 	if code != 0 {
 		return none, fmt.Errorf("the sandbox ended with code %d: %s", code, strings.TrimSpace(stderr))
 	}
-	c := Expectation{UID: d.cfg.UID, GID: d.cfg.GID, Net: len(allow) > 0, Workspace: dir, Writable: []string{dir}}
+	c := Expectation{UID: d.cfg.UID, GID: d.cfg.GID, Net: len(r.Allow) > 0, Workspace: r.Dir, Writable: []string{r.Dir}, Native: r.Runtime == bailey.RuntimeNative}
 	cfg, err := c.config(list, inside)
 	if err != nil {
 		return none, err

@@ -44,7 +44,8 @@ const (
 	gateway                   // bailey-gateway
 	bearer                    // bailey-key
 	carrier                   // bailey-git
-	running                   // the command line of run and exec
+	signer                    // bailey-signer
+	running                   // the command line of run, exec, shell and attach
 	other                     // every other command line
 )
 
@@ -79,12 +80,19 @@ func part(args []string) parts {
 		return bearer
 	case "bailey-git":
 		return carrier
+	case "bailey-holder":
+		return running
+	case "bailey-signer":
+		return signer
 	}
 	if hasPrefix(args[0], "bailey-") {
 		return other
 	}
-	if len(args) > 1 && (args[1] == "run" || args[1] == "exec") {
-		return running
+	if len(args) > 1 {
+		switch args[1] {
+		case "run", "exec", "shell", "attach":
+			return running
+		}
 	}
 	return other
 }
@@ -102,7 +110,8 @@ func init() {
 	skip(part(arguments()))
 }
 
-// IsRun reports whether a process is the command line of run or exec.
+// IsRun reports whether a process is the command line of run, exec, shell or
+// attach.
 func IsRun(args []string) bool { return part(args) == running }
 
 // Role is what the first look at a process's arguments tells.

@@ -55,2078 +55,2166 @@ var t15 task
 //go:linkname t16 github.com/bailey-dev/bailey/internal/airlock..inittask
 var t16 task
 
-//go:linkname t17 github.com/bailey-dev/bailey/internal/app/carrier..inittask
+//go:linkname t17 github.com/bailey-dev/bailey/internal/app/autophase..inittask
 var t17 task
 
-//go:linkname t18 github.com/bailey-dev/bailey/internal/app/catalog..inittask
+//go:linkname t18 github.com/bailey-dev/bailey/internal/app/carrier..inittask
 var t18 task
 
-//go:linkname t19 github.com/bailey-dev/bailey/internal/app/control..inittask
+//go:linkname t19 github.com/bailey-dev/bailey/internal/app/catalog..inittask
 var t19 task
 
-//go:linkname t20 github.com/bailey-dev/bailey/internal/app/gateway..inittask
+//go:linkname t20 github.com/bailey-dev/bailey/internal/app/control..inittask
 var t20 task
 
-//go:linkname t21 github.com/bailey-dev/bailey/internal/app/helper..inittask
+//go:linkname t21 github.com/bailey-dev/bailey/internal/app/gateway..inittask
 var t21 task
 
-//go:linkname t22 github.com/bailey-dev/bailey/internal/app/keybearer..inittask
+//go:linkname t22 github.com/bailey-dev/bailey/internal/app/helper..inittask
 var t22 task
 
-//go:linkname t23 github.com/bailey-dev/bailey/internal/app/launcher..inittask
+//go:linkname t23 github.com/bailey-dev/bailey/internal/app/keybearer..inittask
 var t23 task
 
-//go:linkname t24 github.com/bailey-dev/bailey/internal/app/merge..inittask
+//go:linkname t24 github.com/bailey-dev/bailey/internal/app/launcher..inittask
 var t24 task
 
-//go:linkname t25 github.com/bailey-dev/bailey/internal/app/proxy..inittask
+//go:linkname t25 github.com/bailey-dev/bailey/internal/app/merge..inittask
 var t25 task
 
-//go:linkname t26 github.com/bailey-dev/bailey/internal/app/run..inittask
+//go:linkname t26 github.com/bailey-dev/bailey/internal/app/native..inittask
 var t26 task
 
-//go:linkname t27 github.com/bailey-dev/bailey/internal/app/runner..inittask
+//go:linkname t27 github.com/bailey-dev/bailey/internal/app/proxy..inittask
 var t27 task
 
-//go:linkname t28 github.com/bailey-dev/bailey/internal/app/sandboxd..inittask
+//go:linkname t28 github.com/bailey-dev/bailey/internal/app/redteam..inittask
 var t28 task
 
-//go:linkname t29 github.com/bailey-dev/bailey/internal/app/summon..inittask
+//go:linkname t29 github.com/bailey-dev/bailey/internal/app/run..inittask
 var t29 task
 
-//go:linkname t30 github.com/bailey-dev/bailey/internal/app/watchdog..inittask
+//go:linkname t30 github.com/bailey-dev/bailey/internal/app/runner..inittask
 var t30 task
 
-//go:linkname t31 github.com/bailey-dev/bailey/internal/budget..inittask
+//go:linkname t31 github.com/bailey-dev/bailey/internal/app/sandboxd..inittask
 var t31 task
 
-//go:linkname t32 github.com/bailey-dev/bailey/internal/carry..inittask
+//go:linkname t32 github.com/bailey-dev/bailey/internal/app/signer..inittask
 var t32 task
 
-//go:linkname t33 github.com/bailey-dev/bailey/internal/cli..inittask
+//go:linkname t33 github.com/bailey-dev/bailey/internal/app/summon..inittask
 var t33 task
 
-//go:linkname t34 github.com/bailey-dev/bailey/internal/config..inittask
+//go:linkname t34 github.com/bailey-dev/bailey/internal/app/transfer..inittask
 var t34 task
 
-//go:linkname t35 github.com/bailey-dev/bailey/internal/control..inittask
+//go:linkname t35 github.com/bailey-dev/bailey/internal/app/watchdog..inittask
 var t35 task
 
-//go:linkname t36 github.com/bailey-dev/bailey/internal/delegate..inittask
+//go:linkname t36 github.com/bailey-dev/bailey/internal/bridge..inittask
 var t36 task
 
-//go:linkname t37 github.com/bailey-dev/bailey/internal/dns..inittask
+//go:linkname t37 github.com/bailey-dev/bailey/internal/budget..inittask
 var t37 task
 
-//go:linkname t38 github.com/bailey-dev/bailey/internal/doctor..inittask
+//go:linkname t38 github.com/bailey-dev/bailey/internal/carry..inittask
 var t38 task
 
-//go:linkname t39 github.com/bailey-dev/bailey/internal/egress..inittask
+//go:linkname t39 github.com/bailey-dev/bailey/internal/cli..inittask
 var t39 task
 
-//go:linkname t40 github.com/bailey-dev/bailey/internal/engine/handoff..inittask
+//go:linkname t40 github.com/bailey-dev/bailey/internal/config..inittask
 var t40 task
 
-//go:linkname t41 github.com/bailey-dev/bailey/internal/engine/local..inittask
+//go:linkname t41 github.com/bailey-dev/bailey/internal/control..inittask
 var t41 task
 
-//go:linkname t42 github.com/bailey-dev/bailey/internal/environment..inittask
+//go:linkname t42 github.com/bailey-dev/bailey/internal/delegate..inittask
 var t42 task
 
-//go:linkname t43 github.com/bailey-dev/bailey/internal/firstproc..inittask
+//go:linkname t43 github.com/bailey-dev/bailey/internal/dns..inittask
 var t43 task
 
-//go:linkname t44 github.com/bailey-dev/bailey/internal/gate..inittask
+//go:linkname t44 github.com/bailey-dev/bailey/internal/doctor..inittask
 var t44 task
 
-//go:linkname t45 github.com/bailey-dev/bailey/internal/gateway..inittask
+//go:linkname t45 github.com/bailey-dev/bailey/internal/egress..inittask
 var t45 task
 
-//go:linkname t46 github.com/bailey-dev/bailey/internal/gateway/anthropic..inittask
+//go:linkname t46 github.com/bailey-dev/bailey/internal/engine/handoff..inittask
 var t46 task
 
-//go:linkname t47 github.com/bailey-dev/bailey/internal/gateway/document..inittask
+//go:linkname t47 github.com/bailey-dev/bailey/internal/engine/local..inittask
 var t47 task
 
-//go:linkname t48 github.com/bailey-dev/bailey/internal/gateway/gemini..inittask
+//go:linkname t48 github.com/bailey-dev/bailey/internal/environment..inittask
 var t48 task
 
-//go:linkname t49 github.com/bailey-dev/bailey/internal/gateway/openai..inittask
+//go:linkname t49 github.com/bailey-dev/bailey/internal/firstproc..inittask
 var t49 task
 
-//go:linkname t50 github.com/bailey-dev/bailey/internal/gateway/shape..inittask
+//go:linkname t50 github.com/bailey-dev/bailey/internal/gate..inittask
 var t50 task
 
-//go:linkname t51 github.com/bailey-dev/bailey/internal/gateway/tally..inittask
+//go:linkname t51 github.com/bailey-dev/bailey/internal/gateway..inittask
 var t51 task
 
-//go:linkname t52 github.com/bailey-dev/bailey/internal/gitdata..inittask
+//go:linkname t52 github.com/bailey-dev/bailey/internal/gateway/anthropic..inittask
 var t52 task
 
-//go:linkname t53 github.com/bailey-dev/bailey/internal/harness..inittask
+//go:linkname t53 github.com/bailey-dev/bailey/internal/gateway/document..inittask
 var t53 task
 
-//go:linkname t54 github.com/bailey-dev/bailey/internal/inject..inittask
+//go:linkname t54 github.com/bailey-dev/bailey/internal/gateway/gemini..inittask
 var t54 task
 
-//go:linkname t55 github.com/bailey-dev/bailey/internal/launch..inittask
+//go:linkname t55 github.com/bailey-dev/bailey/internal/gateway/openai..inittask
 var t55 task
 
-//go:linkname t56 github.com/bailey-dev/bailey/internal/launcher..inittask
+//go:linkname t56 github.com/bailey-dev/bailey/internal/gateway/shape..inittask
 var t56 task
 
-//go:linkname t57 github.com/bailey-dev/bailey/internal/leak..inittask
+//go:linkname t57 github.com/bailey-dev/bailey/internal/gateway/tally..inittask
 var t57 task
 
-//go:linkname t58 github.com/bailey-dev/bailey/internal/linux/beneath..inittask
+//go:linkname t58 github.com/bailey-dev/bailey/internal/gitdata..inittask
 var t58 task
 
-//go:linkname t59 github.com/bailey-dev/bailey/internal/linux/cgroup..inittask
+//go:linkname t59 github.com/bailey-dev/bailey/internal/harness..inittask
 var t59 task
 
-//go:linkname t60 github.com/bailey-dev/bailey/internal/linux/fdpass..inittask
+//go:linkname t60 github.com/bailey-dev/bailey/internal/hide..inittask
 var t60 task
 
-//go:linkname t61 github.com/bailey-dev/bailey/internal/linux/harden..inittask
+//go:linkname t61 github.com/bailey-dev/bailey/internal/home..inittask
 var t61 task
 
-//go:linkname t62 github.com/bailey-dev/bailey/internal/linux/inherit..inittask
+//go:linkname t62 github.com/bailey-dev/bailey/internal/inject..inittask
 var t62 task
 
-//go:linkname t63 github.com/bailey-dev/bailey/internal/linux/inotify..inittask
+//go:linkname t63 github.com/bailey-dev/bailey/internal/journal..inittask
 var t63 task
 
-//go:linkname t64 github.com/bailey-dev/bailey/internal/linux/landlock..inittask
+//go:linkname t64 github.com/bailey-dev/bailey/internal/launch..inittask
 var t64 task
 
-//go:linkname t65 github.com/bailey-dev/bailey/internal/linux/loop..inittask
+//go:linkname t65 github.com/bailey-dev/bailey/internal/launcher..inittask
 var t65 task
 
-//go:linkname t66 github.com/bailey-dev/bailey/internal/linux/memfd..inittask
+//go:linkname t66 github.com/bailey-dev/bailey/internal/leak..inittask
 var t66 task
 
-//go:linkname t67 github.com/bailey-dev/bailey/internal/linux/mount..inittask
+//go:linkname t67 github.com/bailey-dev/bailey/internal/linux/beneath..inittask
 var t67 task
 
-//go:linkname t68 github.com/bailey-dev/bailey/internal/linux/netns..inittask
+//go:linkname t68 github.com/bailey-dev/bailey/internal/linux/cgroup..inittask
 var t68 task
 
-//go:linkname t69 github.com/bailey-dev/bailey/internal/linux/nft..inittask
+//go:linkname t69 github.com/bailey-dev/bailey/internal/linux/fdpass..inittask
 var t69 task
 
-//go:linkname t70 github.com/bailey-dev/bailey/internal/linux/nonblock..inittask
+//go:linkname t70 github.com/bailey-dev/bailey/internal/linux/harden..inittask
 var t70 task
 
-//go:linkname t71 github.com/bailey-dev/bailey/internal/linux/origdst..inittask
+//go:linkname t71 github.com/bailey-dev/bailey/internal/linux/inherit..inittask
 var t71 task
 
-//go:linkname t72 github.com/bailey-dev/bailey/internal/linux/peer..inittask
+//go:linkname t72 github.com/bailey-dev/bailey/internal/linux/inotify..inittask
 var t72 task
 
-//go:linkname t73 github.com/bailey-dev/bailey/internal/linux/proc..inittask
+//go:linkname t73 github.com/bailey-dev/bailey/internal/linux/landlock..inittask
 var t73 task
 
-//go:linkname t74 github.com/bailey-dev/bailey/internal/linux/pty..inittask
+//go:linkname t74 github.com/bailey-dev/bailey/internal/linux/loop..inittask
 var t74 task
 
-//go:linkname t75 github.com/bailey-dev/bailey/internal/linux/seccomp..inittask
+//go:linkname t75 github.com/bailey-dev/bailey/internal/linux/memfd..inittask
 var t75 task
 
-//go:linkname t76 github.com/bailey-dev/bailey/internal/linux/sysinfo..inittask
+//go:linkname t76 github.com/bailey-dev/bailey/internal/linux/mount..inittask
 var t76 task
 
-//go:linkname t77 github.com/bailey-dev/bailey/internal/linux/thread..inittask
+//go:linkname t77 github.com/bailey-dev/bailey/internal/linux/netns..inittask
 var t77 task
 
-//go:linkname t78 github.com/bailey-dev/bailey/internal/linux/userns..inittask
+//go:linkname t78 github.com/bailey-dev/bailey/internal/linux/nft..inittask
 var t78 task
 
-//go:linkname t79 github.com/bailey-dev/bailey/internal/mcp..inittask
+//go:linkname t79 github.com/bailey-dev/bailey/internal/linux/nonblock..inittask
 var t79 task
 
-//go:linkname t80 github.com/bailey-dev/bailey/internal/mcp/clients..inittask
+//go:linkname t80 github.com/bailey-dev/bailey/internal/linux/origdst..inittask
 var t80 task
 
-//go:linkname t81 github.com/bailey-dev/bailey/internal/mirror..inittask
+//go:linkname t81 github.com/bailey-dev/bailey/internal/linux/peer..inittask
 var t81 task
 
-//go:linkname t82 github.com/bailey-dev/bailey/internal/modelgate..inittask
+//go:linkname t82 github.com/bailey-dev/bailey/internal/linux/proc..inittask
 var t82 task
 
-//go:linkname t83 github.com/bailey-dev/bailey/internal/models..inittask
+//go:linkname t83 github.com/bailey-dev/bailey/internal/linux/pty..inittask
 var t83 task
 
-//go:linkname t84 github.com/bailey-dev/bailey/internal/netlog..inittask
+//go:linkname t84 github.com/bailey-dev/bailey/internal/linux/seccomp..inittask
 var t84 task
 
-//go:linkname t85 github.com/bailey-dev/bailey/internal/nssdb..inittask
+//go:linkname t85 github.com/bailey-dev/bailey/internal/linux/sysinfo..inittask
 var t85 task
 
-//go:linkname t86 github.com/bailey-dev/bailey/internal/ocispec..inittask
+//go:linkname t86 github.com/bailey-dev/bailey/internal/linux/thread..inittask
 var t86 task
 
-//go:linkname t87 github.com/bailey-dev/bailey/internal/pki..inittask
+//go:linkname t87 github.com/bailey-dev/bailey/internal/linux/userns..inittask
 var t87 task
 
-//go:linkname t88 github.com/bailey-dev/bailey/internal/policy..inittask
+//go:linkname t88 github.com/bailey-dev/bailey/internal/mcp..inittask
 var t88 task
 
-//go:linkname t89 github.com/bailey-dev/bailey/internal/posture..inittask
+//go:linkname t89 github.com/bailey-dev/bailey/internal/mcp/clients..inittask
 var t89 task
 
-//go:linkname t90 github.com/bailey-dev/bailey/internal/pricing..inittask
+//go:linkname t90 github.com/bailey-dev/bailey/internal/mirror..inittask
 var t90 task
 
-//go:linkname t91 github.com/bailey-dev/bailey/internal/role..inittask
+//go:linkname t91 github.com/bailey-dev/bailey/internal/modelgate..inittask
 var t91 task
 
-//go:linkname t92 github.com/bailey-dev/bailey/internal/rootfs..inittask
+//go:linkname t92 github.com/bailey-dev/bailey/internal/models..inittask
 var t92 task
 
-//go:linkname t93 github.com/bailey-dev/bailey/internal/runsc..inittask
+//go:linkname t93 github.com/bailey-dev/bailey/internal/netlog..inittask
 var t93 task
 
-//go:linkname t94 github.com/bailey-dev/bailey/internal/runsc/embedded..inittask
+//go:linkname t94 github.com/bailey-dev/bailey/internal/nssdb..inittask
 var t94 task
 
-//go:linkname t95 github.com/bailey-dev/bailey/internal/sandbox..inittask
+//go:linkname t95 github.com/bailey-dev/bailey/internal/ocispec..inittask
 var t95 task
 
-//go:linkname t96 github.com/bailey-dev/bailey/internal/seal..inittask
+//go:linkname t96 github.com/bailey-dev/bailey/internal/phase..inittask
 var t96 task
 
-//go:linkname t97 github.com/bailey-dev/bailey/internal/secret..inittask
+//go:linkname t97 github.com/bailey-dev/bailey/internal/pki..inittask
 var t97 task
 
-//go:linkname t98 github.com/bailey-dev/bailey/internal/session..inittask
+//go:linkname t98 github.com/bailey-dev/bailey/internal/plants..inittask
 var t98 task
 
-//go:linkname t99 github.com/bailey-dev/bailey/internal/settings..inittask
+//go:linkname t99 github.com/bailey-dev/bailey/internal/policy..inittask
 var t99 task
 
-//go:linkname t100 github.com/bailey-dev/bailey/internal/spell..inittask
+//go:linkname t100 github.com/bailey-dev/bailey/internal/posture..inittask
 var t100 task
 
-//go:linkname t101 github.com/bailey-dev/bailey/internal/task..inittask
+//go:linkname t101 github.com/bailey-dev/bailey/internal/preferences..inittask
 var t101 task
 
-//go:linkname t102 github.com/bailey-dev/bailey/internal/taskapi..inittask
+//go:linkname t102 github.com/bailey-dev/bailey/internal/pricing..inittask
 var t102 task
 
-//go:linkname t103 github.com/bailey-dev/bailey/internal/taskrun..inittask
+//go:linkname t103 github.com/bailey-dev/bailey/internal/role..inittask
 var t103 task
 
-//go:linkname t104 github.com/bailey-dev/bailey/internal/terminal..inittask
+//go:linkname t104 github.com/bailey-dev/bailey/internal/rootfs..inittask
 var t104 task
 
-//go:linkname t105 github.com/bailey-dev/bailey/internal/transcript..inittask
+//go:linkname t105 github.com/bailey-dev/bailey/internal/runsc..inittask
 var t105 task
 
-//go:linkname t106 github.com/bailey-dev/bailey/internal/vault..inittask
+//go:linkname t106 github.com/bailey-dev/bailey/internal/runsc/embedded..inittask
 var t106 task
 
-//go:linkname t107 github.com/bailey-dev/bailey/internal/version..inittask
+//go:linkname t107 github.com/bailey-dev/bailey/internal/sandbox..inittask
 var t107 task
 
-//go:linkname t108 github.com/bailey-dev/bailey/internal/watch..inittask
+//go:linkname t108 github.com/bailey-dev/bailey/internal/seal..inittask
 var t108 task
 
-//go:linkname t109 github.com/bailey-dev/bailey/internal/wire..inittask
+//go:linkname t109 github.com/bailey-dev/bailey/internal/secret..inittask
 var t109 task
 
-//go:linkname t110 github.com/bailey-dev/bailey/internal/workspace..inittask
+//go:linkname t110 github.com/bailey-dev/bailey/internal/session..inittask
 var t110 task
 
-//go:linkname t111 github.com/bailey-dev/bailey/internal/yamlfile..inittask
+//go:linkname t111 github.com/bailey-dev/bailey/internal/settings..inittask
 var t111 task
 
-//go:linkname t112 github.com/cenkalti/backoff..inittask
+//go:linkname t112 github.com/bailey-dev/bailey/internal/skill..inittask
 var t112 task
 
-//go:linkname t113 github.com/coreos/go-systemd/v22/dbus..inittask
+//go:linkname t113 github.com/bailey-dev/bailey/internal/spell..inittask
 var t113 task
 
-//go:linkname t114 github.com/creack/pty..inittask
+//go:linkname t114 github.com/bailey-dev/bailey/internal/sshgit..inittask
 var t114 task
 
-//go:linkname t115 github.com/go-json-experiment/json/internal..inittask
+//go:linkname t115 github.com/bailey-dev/bailey/internal/task..inittask
 var t115 task
 
-//go:linkname t116 github.com/go-json-experiment/json/internal/jsonflags..inittask
+//go:linkname t116 github.com/bailey-dev/bailey/internal/taskapi..inittask
 var t116 task
 
-//go:linkname t117 github.com/go-json-experiment/json/internal/jsonopts..inittask
+//go:linkname t117 github.com/bailey-dev/bailey/internal/taskrun..inittask
 var t117 task
 
-//go:linkname t118 github.com/go-json-experiment/json/internal/jsonwire..inittask
+//go:linkname t118 github.com/bailey-dev/bailey/internal/terminal..inittask
 var t118 task
 
-//go:linkname t119 github.com/go-json-experiment/json/jsontext..inittask
+//go:linkname t119 github.com/bailey-dev/bailey/internal/transcript..inittask
 var t119 task
 
-//go:linkname t120 github.com/godbus/dbus/v5..inittask
+//go:linkname t120 github.com/bailey-dev/bailey/internal/vault..inittask
 var t120 task
 
-//go:linkname t121 github.com/gofrs/flock..inittask
+//go:linkname t121 github.com/bailey-dev/bailey/internal/version..inittask
 var t121 task
 
-//go:linkname t122 github.com/google/btree..inittask
+//go:linkname t122 github.com/bailey-dev/bailey/internal/watch..inittask
 var t122 task
 
-//go:linkname t123 github.com/google/jsonschema-go/jsonschema..inittask
+//go:linkname t123 github.com/bailey-dev/bailey/internal/wire..inittask
 var t123 task
 
-//go:linkname t124 github.com/google/nftables..inittask
+//go:linkname t124 github.com/bailey-dev/bailey/internal/workspace..inittask
 var t124 task
 
-//go:linkname t125 github.com/google/nftables/alignedbuff..inittask
+//go:linkname t125 github.com/bailey-dev/bailey/internal/yamlfile..inittask
 var t125 task
 
-//go:linkname t126 github.com/google/nftables/binaryutil..inittask
+//go:linkname t126 github.com/cenkalti/backoff..inittask
 var t126 task
 
-//go:linkname t127 github.com/google/nftables/expr..inittask
+//go:linkname t127 github.com/coreos/go-systemd/v22/dbus..inittask
 var t127 task
 
-//go:linkname t128 github.com/google/nftables/internal/parseexprfunc..inittask
+//go:linkname t128 github.com/creack/pty..inittask
 var t128 task
 
-//go:linkname t129 github.com/google/nftables/userdata..inittask
+//go:linkname t129 github.com/go-json-experiment/json/internal..inittask
 var t129 task
 
-//go:linkname t130 github.com/google/nftables/xt..inittask
+//go:linkname t130 github.com/go-json-experiment/json/internal/jsonflags..inittask
 var t130 task
 
-//go:linkname t131 github.com/google/subcommands..inittask
+//go:linkname t131 github.com/go-json-experiment/json/internal/jsonopts..inittask
 var t131 task
 
-//go:linkname t132 github.com/hashicorp/yamux..inittask
+//go:linkname t132 github.com/go-json-experiment/json/internal/jsonwire..inittask
 var t132 task
 
-//go:linkname t133 github.com/klauspost/compress..inittask
+//go:linkname t133 github.com/go-json-experiment/json/jsontext..inittask
 var t133 task
 
-//go:linkname t134 github.com/klauspost/compress/fse..inittask
+//go:linkname t134 github.com/godbus/dbus/v5..inittask
 var t134 task
 
-//go:linkname t135 github.com/klauspost/compress/huff0..inittask
+//go:linkname t135 github.com/gofrs/flock..inittask
 var t135 task
 
-//go:linkname t136 github.com/klauspost/compress/internal/cpuinfo..inittask
+//go:linkname t136 github.com/google/btree..inittask
 var t136 task
 
-//go:linkname t137 github.com/klauspost/compress/internal/le..inittask
+//go:linkname t137 github.com/google/jsonschema-go/jsonschema..inittask
 var t137 task
 
-//go:linkname t138 github.com/klauspost/compress/internal/regmask..inittask
+//go:linkname t138 github.com/google/nftables..inittask
 var t138 task
 
-//go:linkname t139 github.com/klauspost/compress/internal/snapref..inittask
+//go:linkname t139 github.com/google/nftables/alignedbuff..inittask
 var t139 task
 
-//go:linkname t140 github.com/klauspost/compress/zstd..inittask
+//go:linkname t140 github.com/google/nftables/binaryutil..inittask
 var t140 task
 
-//go:linkname t141 github.com/klauspost/compress/zstd/internal/xxhash..inittask
+//go:linkname t141 github.com/google/nftables/expr..inittask
 var t141 task
 
-//go:linkname t142 github.com/landlock-lsm/go-landlock/landlock..inittask
+//go:linkname t142 github.com/google/nftables/internal/parseexprfunc..inittask
 var t142 task
 
-//go:linkname t143 github.com/landlock-lsm/go-landlock/landlock/internal..inittask
+//go:linkname t143 github.com/google/nftables/userdata..inittask
 var t143 task
 
-//go:linkname t144 github.com/landlock-lsm/go-landlock/landlock/syscall..inittask
+//go:linkname t144 github.com/google/nftables/xt..inittask
 var t144 task
 
-//go:linkname t145 github.com/mdlayher/netlink..inittask
+//go:linkname t145 github.com/google/subcommands..inittask
 var t145 task
 
-//go:linkname t146 github.com/mdlayher/netlink/nlenc..inittask
+//go:linkname t146 github.com/hashicorp/yamux..inittask
 var t146 task
 
-//go:linkname t147 github.com/mdlayher/netlink/nltest..inittask
+//go:linkname t147 github.com/klauspost/compress..inittask
 var t147 task
 
-//go:linkname t148 github.com/mdlayher/socket..inittask
+//go:linkname t148 github.com/klauspost/compress/fse..inittask
 var t148 task
 
-//go:linkname t149 github.com/miekg/dns..inittask
+//go:linkname t149 github.com/klauspost/compress/huff0..inittask
 var t149 task
 
-//go:linkname t150 github.com/moby/sys/capability..inittask
+//go:linkname t150 github.com/klauspost/compress/internal/cpuinfo..inittask
 var t150 task
 
-//go:linkname t151 github.com/modelcontextprotocol/go-sdk/auth..inittask
+//go:linkname t151 github.com/klauspost/compress/internal/le..inittask
 var t151 task
 
-//go:linkname t152 github.com/modelcontextprotocol/go-sdk/internal/authutil..inittask
+//go:linkname t152 github.com/klauspost/compress/internal/regmask..inittask
 var t152 task
 
-//go:linkname t153 github.com/modelcontextprotocol/go-sdk/internal/json..inittask
+//go:linkname t153 github.com/klauspost/compress/internal/snapref..inittask
 var t153 task
 
-//go:linkname t154 github.com/modelcontextprotocol/go-sdk/internal/jsonrpc2..inittask
+//go:linkname t154 github.com/klauspost/compress/zstd..inittask
 var t154 task
 
-//go:linkname t155 github.com/modelcontextprotocol/go-sdk/internal/mcpgodebug..inittask
+//go:linkname t155 github.com/klauspost/compress/zstd/internal/xxhash..inittask
 var t155 task
 
-//go:linkname t156 github.com/modelcontextprotocol/go-sdk/internal/util..inittask
+//go:linkname t156 github.com/landlock-lsm/go-landlock/landlock..inittask
 var t156 task
 
-//go:linkname t157 github.com/modelcontextprotocol/go-sdk/internal/xcontext..inittask
+//go:linkname t157 github.com/landlock-lsm/go-landlock/landlock/internal..inittask
 var t157 task
 
-//go:linkname t158 github.com/modelcontextprotocol/go-sdk/jsonrpc..inittask
+//go:linkname t158 github.com/landlock-lsm/go-landlock/landlock/syscall..inittask
 var t158 task
 
-//go:linkname t159 github.com/modelcontextprotocol/go-sdk/mcp..inittask
+//go:linkname t159 github.com/mdlayher/netlink..inittask
 var t159 task
 
-//go:linkname t160 github.com/modelcontextprotocol/go-sdk/oauthex..inittask
+//go:linkname t160 github.com/mdlayher/netlink/nlenc..inittask
 var t160 task
 
-//go:linkname t161 github.com/mohae/deepcopy..inittask
+//go:linkname t161 github.com/mdlayher/netlink/nltest..inittask
 var t161 task
 
-//go:linkname t162 github.com/opencontainers/runtime-spec/specs-go..inittask
+//go:linkname t162 github.com/mdlayher/socket..inittask
 var t162 task
 
-//go:linkname t163 github.com/opencontainers/runtime-spec/specs-go/features..inittask
+//go:linkname t163 github.com/miekg/dns..inittask
 var t163 task
 
-//go:linkname t164 github.com/pavlo-v-chernykh/keystore-go/v4..inittask
+//go:linkname t164 github.com/moby/sys/capability..inittask
 var t164 task
 
-//go:linkname t165 github.com/segmentio/asm/ascii..inittask
+//go:linkname t165 github.com/modelcontextprotocol/go-sdk/auth..inittask
 var t165 task
 
-//go:linkname t166 github.com/segmentio/asm/base64..inittask
+//go:linkname t166 github.com/modelcontextprotocol/go-sdk/internal/authutil..inittask
 var t166 task
 
-//go:linkname t167 github.com/segmentio/asm/cpu..inittask
+//go:linkname t167 github.com/modelcontextprotocol/go-sdk/internal/json..inittask
 var t167 task
 
-//go:linkname t168 github.com/segmentio/asm/cpu/arm..inittask
+//go:linkname t168 github.com/modelcontextprotocol/go-sdk/internal/jsonrpc2..inittask
 var t168 task
 
-//go:linkname t169 github.com/segmentio/asm/cpu/arm64..inittask
+//go:linkname t169 github.com/modelcontextprotocol/go-sdk/internal/mcpgodebug..inittask
 var t169 task
 
-//go:linkname t170 github.com/segmentio/asm/cpu/cpuid..inittask
+//go:linkname t170 github.com/modelcontextprotocol/go-sdk/internal/util..inittask
 var t170 task
 
-//go:linkname t171 github.com/segmentio/asm/cpu/x86..inittask
+//go:linkname t171 github.com/modelcontextprotocol/go-sdk/internal/xcontext..inittask
 var t171 task
 
-//go:linkname t172 github.com/segmentio/asm/internal/unsafebytes..inittask
+//go:linkname t172 github.com/modelcontextprotocol/go-sdk/jsonrpc..inittask
 var t172 task
 
-//go:linkname t173 github.com/segmentio/asm/keyset..inittask
+//go:linkname t173 github.com/modelcontextprotocol/go-sdk/mcp..inittask
 var t173 task
 
-//go:linkname t174 github.com/segmentio/encoding/ascii..inittask
+//go:linkname t174 github.com/modelcontextprotocol/go-sdk/oauthex..inittask
 var t174 task
 
-//go:linkname t175 github.com/segmentio/encoding/iso8601..inittask
+//go:linkname t175 github.com/mohae/deepcopy..inittask
 var t175 task
 
-//go:linkname t176 github.com/segmentio/encoding/json..inittask
+//go:linkname t176 github.com/opencontainers/runtime-spec/specs-go..inittask
 var t176 task
 
-//go:linkname t177 github.com/tailscale/hujson..inittask
+//go:linkname t177 github.com/opencontainers/runtime-spec/specs-go/features..inittask
 var t177 task
 
-//go:linkname t178 github.com/vishvananda/netlink..inittask
+//go:linkname t178 github.com/pavlo-v-chernykh/keystore-go/v4..inittask
 var t178 task
 
-//go:linkname t179 github.com/vishvananda/netlink/nl..inittask
+//go:linkname t179 github.com/segmentio/asm/ascii..inittask
 var t179 task
 
-//go:linkname t180 github.com/vishvananda/netns..inittask
+//go:linkname t180 github.com/segmentio/asm/base64..inittask
 var t180 task
 
-//go:linkname t181 github.com/yosida95/uritemplate/v3..inittask
+//go:linkname t181 github.com/segmentio/asm/cpu..inittask
 var t181 task
 
-//go:linkname t182 github.com/zalando/go-keyring..inittask
+//go:linkname t182 github.com/segmentio/asm/cpu/arm..inittask
 var t182 task
 
-//go:linkname t183 github.com/zalando/go-keyring/secret_service..inittask
+//go:linkname t183 github.com/segmentio/asm/cpu/arm64..inittask
 var t183 task
 
-//go:linkname t184 go.yaml.in/yaml/v3..inittask
+//go:linkname t184 github.com/segmentio/asm/cpu/cpuid..inittask
 var t184 task
 
-//go:linkname t185 golang.org/x/crypto/chacha20..inittask
+//go:linkname t185 github.com/segmentio/asm/cpu/x86..inittask
 var t185 task
 
-//go:linkname t186 golang.org/x/crypto/chacha20poly1305..inittask
+//go:linkname t186 github.com/segmentio/asm/internal/unsafebytes..inittask
 var t186 task
 
-//go:linkname t187 golang.org/x/crypto/curve25519..inittask
+//go:linkname t187 github.com/segmentio/asm/keyset..inittask
 var t187 task
 
-//go:linkname t188 golang.org/x/crypto/hkdf..inittask
+//go:linkname t188 github.com/segmentio/encoding/ascii..inittask
 var t188 task
 
-//go:linkname t189 golang.org/x/crypto/internal/alias..inittask
+//go:linkname t189 github.com/segmentio/encoding/iso8601..inittask
 var t189 task
 
-//go:linkname t190 golang.org/x/crypto/internal/poly1305..inittask
+//go:linkname t190 github.com/segmentio/encoding/json..inittask
 var t190 task
 
-//go:linkname t191 golang.org/x/crypto/pbkdf2..inittask
+//go:linkname t191 github.com/tailscale/hujson..inittask
 var t191 task
 
-//go:linkname t192 golang.org/x/crypto/scrypt..inittask
+//go:linkname t192 github.com/vishvananda/netlink..inittask
 var t192 task
 
-//go:linkname t193 golang.org/x/exp/constraints..inittask
+//go:linkname t193 github.com/vishvananda/netlink/nl..inittask
 var t193 task
 
-//go:linkname t194 golang.org/x/mod/semver..inittask
+//go:linkname t194 github.com/vishvananda/netns..inittask
 var t194 task
 
-//go:linkname t195 golang.org/x/net/bpf..inittask
+//go:linkname t195 github.com/yosida95/uritemplate/v3..inittask
 var t195 task
 
-//go:linkname t196 golang.org/x/net/dns/dnsmessage..inittask
+//go:linkname t196 github.com/zalando/go-keyring..inittask
 var t196 task
 
-//go:linkname t197 golang.org/x/net/http/httpguts..inittask
+//go:linkname t197 github.com/zalando/go-keyring/secret_service..inittask
 var t197 task
 
-//go:linkname t198 golang.org/x/net/idna..inittask
+//go:linkname t198 go.yaml.in/yaml/v3..inittask
 var t198 task
 
-//go:linkname t199 golang.org/x/net/internal/iana..inittask
+//go:linkname t199 golang.org/x/crypto/blowfish..inittask
 var t199 task
 
-//go:linkname t200 golang.org/x/net/internal/socket..inittask
+//go:linkname t200 golang.org/x/crypto/chacha20..inittask
 var t200 task
 
-//go:linkname t201 golang.org/x/net/ipv4..inittask
+//go:linkname t201 golang.org/x/crypto/chacha20poly1305..inittask
 var t201 task
 
-//go:linkname t202 golang.org/x/net/ipv6..inittask
+//go:linkname t202 golang.org/x/crypto/cryptobyte..inittask
 var t202 task
 
-//go:linkname t203 golang.org/x/net/netutil..inittask
+//go:linkname t203 golang.org/x/crypto/cryptobyte/asn1..inittask
 var t203 task
 
-//go:linkname t204 golang.org/x/net/publicsuffix..inittask
+//go:linkname t204 golang.org/x/crypto/curve25519..inittask
 var t204 task
 
-//go:linkname t205 golang.org/x/oauth2..inittask
+//go:linkname t205 golang.org/x/crypto/hkdf..inittask
 var t205 task
 
-//go:linkname t206 golang.org/x/oauth2/internal..inittask
+//go:linkname t206 golang.org/x/crypto/internal/alias..inittask
 var t206 task
 
-//go:linkname t207 golang.org/x/sync/errgroup..inittask
+//go:linkname t207 golang.org/x/crypto/internal/poly1305..inittask
 var t207 task
 
-//go:linkname t208 golang.org/x/sync/semaphore..inittask
+//go:linkname t208 golang.org/x/crypto/pbkdf2..inittask
 var t208 task
 
-//go:linkname t209 golang.org/x/sys/cpu..inittask
+//go:linkname t209 golang.org/x/crypto/scrypt..inittask
 var t209 task
 
-//go:linkname t210 golang.org/x/sys/unix..inittask
+//go:linkname t210 golang.org/x/crypto/ssh..inittask
 var t210 task
 
-//go:linkname t211 golang.org/x/text/secure/bidirule..inittask
+//go:linkname t211 golang.org/x/crypto/ssh/agent..inittask
 var t211 task
 
-//go:linkname t212 golang.org/x/text/transform..inittask
+//go:linkname t212 golang.org/x/crypto/ssh/internal/bcrypt_pbkdf..inittask
 var t212 task
 
-//go:linkname t213 golang.org/x/text/unicode/bidi..inittask
+//go:linkname t213 golang.org/x/crypto/ssh/knownhosts..inittask
 var t213 task
 
-//go:linkname t214 golang.org/x/text/unicode/norm..inittask
+//go:linkname t214 golang.org/x/exp/constraints..inittask
 var t214 task
 
-//go:linkname t215 golang.org/x/time/rate..inittask
+//go:linkname t215 golang.org/x/mod/semver..inittask
 var t215 task
 
-//go:linkname t216 google.golang.org/protobuf/encoding/protojson..inittask
+//go:linkname t216 golang.org/x/net/bpf..inittask
 var t216 task
 
-//go:linkname t217 google.golang.org/protobuf/encoding/prototext..inittask
+//go:linkname t217 golang.org/x/net/dns/dnsmessage..inittask
 var t217 task
 
-//go:linkname t218 google.golang.org/protobuf/encoding/protowire..inittask
+//go:linkname t218 golang.org/x/net/http/httpguts..inittask
 var t218 task
 
-//go:linkname t219 google.golang.org/protobuf/internal/descfmt..inittask
+//go:linkname t219 golang.org/x/net/http/httpproxy..inittask
 var t219 task
 
-//go:linkname t220 google.golang.org/protobuf/internal/descopts..inittask
+//go:linkname t220 golang.org/x/net/idna..inittask
 var t220 task
 
-//go:linkname t221 google.golang.org/protobuf/internal/detrand..inittask
+//go:linkname t221 golang.org/x/net/internal/iana..inittask
 var t221 task
 
-//go:linkname t222 google.golang.org/protobuf/internal/editiondefaults..inittask
+//go:linkname t222 golang.org/x/net/internal/socket..inittask
 var t222 task
 
-//go:linkname t223 google.golang.org/protobuf/internal/encoding/defval..inittask
+//go:linkname t223 golang.org/x/net/ipv4..inittask
 var t223 task
 
-//go:linkname t224 google.golang.org/protobuf/internal/encoding/json..inittask
+//go:linkname t224 golang.org/x/net/ipv6..inittask
 var t224 task
 
-//go:linkname t225 google.golang.org/protobuf/internal/encoding/messageset..inittask
+//go:linkname t225 golang.org/x/net/netutil..inittask
 var t225 task
 
-//go:linkname t226 google.golang.org/protobuf/internal/encoding/tag..inittask
+//go:linkname t226 golang.org/x/net/publicsuffix..inittask
 var t226 task
 
-//go:linkname t227 google.golang.org/protobuf/internal/encoding/text..inittask
+//go:linkname t227 golang.org/x/oauth2..inittask
 var t227 task
 
-//go:linkname t228 google.golang.org/protobuf/internal/errors..inittask
+//go:linkname t228 golang.org/x/oauth2/internal..inittask
 var t228 task
 
-//go:linkname t229 google.golang.org/protobuf/internal/filedesc..inittask
+//go:linkname t229 golang.org/x/sync/errgroup..inittask
 var t229 task
 
-//go:linkname t230 google.golang.org/protobuf/internal/filetype..inittask
+//go:linkname t230 golang.org/x/sync/semaphore..inittask
 var t230 task
 
-//go:linkname t231 google.golang.org/protobuf/internal/flags..inittask
+//go:linkname t231 golang.org/x/sys/cpu..inittask
 var t231 task
 
-//go:linkname t232 google.golang.org/protobuf/internal/genid..inittask
+//go:linkname t232 golang.org/x/sys/unix..inittask
 var t232 task
 
-//go:linkname t233 google.golang.org/protobuf/internal/impl..inittask
+//go:linkname t233 golang.org/x/text/secure/bidirule..inittask
 var t233 task
 
-//go:linkname t234 google.golang.org/protobuf/internal/order..inittask
+//go:linkname t234 golang.org/x/text/transform..inittask
 var t234 task
 
-//go:linkname t235 google.golang.org/protobuf/internal/pragma..inittask
+//go:linkname t235 golang.org/x/text/unicode/bidi..inittask
 var t235 task
 
-//go:linkname t236 google.golang.org/protobuf/internal/protolazy..inittask
+//go:linkname t236 golang.org/x/text/unicode/norm..inittask
 var t236 task
 
-//go:linkname t237 google.golang.org/protobuf/internal/set..inittask
+//go:linkname t237 golang.org/x/time/rate..inittask
 var t237 task
 
-//go:linkname t238 google.golang.org/protobuf/internal/strs..inittask
+//go:linkname t238 google.golang.org/protobuf/encoding/protojson..inittask
 var t238 task
 
-//go:linkname t239 google.golang.org/protobuf/internal/version..inittask
+//go:linkname t239 google.golang.org/protobuf/encoding/prototext..inittask
 var t239 task
 
-//go:linkname t240 google.golang.org/protobuf/proto..inittask
+//go:linkname t240 google.golang.org/protobuf/encoding/protowire..inittask
 var t240 task
 
-//go:linkname t241 google.golang.org/protobuf/reflect/protoreflect..inittask
+//go:linkname t241 google.golang.org/protobuf/internal/descfmt..inittask
 var t241 task
 
-//go:linkname t242 google.golang.org/protobuf/reflect/protoregistry..inittask
+//go:linkname t242 google.golang.org/protobuf/internal/descopts..inittask
 var t242 task
 
-//go:linkname t243 google.golang.org/protobuf/runtime/protoiface..inittask
+//go:linkname t243 google.golang.org/protobuf/internal/detrand..inittask
 var t243 task
 
-//go:linkname t244 google.golang.org/protobuf/runtime/protoimpl..inittask
+//go:linkname t244 google.golang.org/protobuf/internal/editiondefaults..inittask
 var t244 task
 
-//go:linkname t245 google.golang.org/protobuf/types/known/anypb..inittask
+//go:linkname t245 google.golang.org/protobuf/internal/encoding/defval..inittask
 var t245 task
 
-//go:linkname t246 google.golang.org/protobuf/types/known/timestamppb..inittask
+//go:linkname t246 google.golang.org/protobuf/internal/encoding/json..inittask
 var t246 task
 
-//go:linkname t247 gvisor.dev/gvisor/pkg/abi..inittask
+//go:linkname t247 google.golang.org/protobuf/internal/encoding/messageset..inittask
 var t247 task
 
-//go:linkname t248 gvisor.dev/gvisor/pkg/abi/gasket..inittask
+//go:linkname t248 google.golang.org/protobuf/internal/encoding/tag..inittask
 var t248 task
 
-//go:linkname t249 gvisor.dev/gvisor/pkg/abi/ib..inittask
+//go:linkname t249 google.golang.org/protobuf/internal/encoding/text..inittask
 var t249 task
 
-//go:linkname t250 gvisor.dev/gvisor/pkg/abi/linux..inittask
+//go:linkname t250 google.golang.org/protobuf/internal/errors..inittask
 var t250 task
 
-//go:linkname t251 gvisor.dev/gvisor/pkg/abi/linux/errno..inittask
+//go:linkname t251 google.golang.org/protobuf/internal/filedesc..inittask
 var t251 task
 
-//go:linkname t252 gvisor.dev/gvisor/pkg/abi/nvgpu..inittask
+//go:linkname t252 google.golang.org/protobuf/internal/filetype..inittask
 var t252 task
 
-//go:linkname t253 gvisor.dev/gvisor/pkg/abi/sentry..inittask
+//go:linkname t253 google.golang.org/protobuf/internal/flags..inittask
 var t253 task
 
-//go:linkname t254 gvisor.dev/gvisor/pkg/abi/tpu..inittask
+//go:linkname t254 google.golang.org/protobuf/internal/genid..inittask
 var t254 task
 
-//go:linkname t255 gvisor.dev/gvisor/pkg/aio..inittask
+//go:linkname t255 google.golang.org/protobuf/internal/impl..inittask
 var t255 task
 
-//go:linkname t256 gvisor.dev/gvisor/pkg/atomicbitops..inittask
+//go:linkname t256 google.golang.org/protobuf/internal/order..inittask
 var t256 task
 
-//go:linkname t257 gvisor.dev/gvisor/pkg/binary..inittask
+//go:linkname t257 google.golang.org/protobuf/internal/pragma..inittask
 var t257 task
 
-//go:linkname t258 gvisor.dev/gvisor/pkg/bitmap..inittask
+//go:linkname t258 google.golang.org/protobuf/internal/protolazy..inittask
 var t258 task
 
-//go:linkname t259 gvisor.dev/gvisor/pkg/bits..inittask
+//go:linkname t259 google.golang.org/protobuf/internal/set..inittask
 var t259 task
 
-//go:linkname t260 gvisor.dev/gvisor/pkg/bpf..inittask
+//go:linkname t260 google.golang.org/protobuf/internal/strs..inittask
 var t260 task
 
-//go:linkname t261 gvisor.dev/gvisor/pkg/buffer..inittask
+//go:linkname t261 google.golang.org/protobuf/internal/version..inittask
 var t261 task
 
-//go:linkname t262 gvisor.dev/gvisor/pkg/cleanup..inittask
+//go:linkname t262 google.golang.org/protobuf/proto..inittask
 var t262 task
 
-//go:linkname t263 gvisor.dev/gvisor/pkg/compressio..inittask
+//go:linkname t263 google.golang.org/protobuf/reflect/protoreflect..inittask
 var t263 task
 
-//go:linkname t264 gvisor.dev/gvisor/pkg/context..inittask
+//go:linkname t264 google.golang.org/protobuf/reflect/protoregistry..inittask
 var t264 task
 
-//go:linkname t265 gvisor.dev/gvisor/pkg/control/client..inittask
+//go:linkname t265 google.golang.org/protobuf/runtime/protoiface..inittask
 var t265 task
 
-//go:linkname t266 gvisor.dev/gvisor/pkg/control/server..inittask
+//go:linkname t266 google.golang.org/protobuf/runtime/protoimpl..inittask
 var t266 task
 
-//go:linkname t267 gvisor.dev/gvisor/pkg/coretag..inittask
+//go:linkname t267 google.golang.org/protobuf/types/known/anypb..inittask
 var t267 task
 
-//go:linkname t268 gvisor.dev/gvisor/pkg/coverage..inittask
+//go:linkname t268 google.golang.org/protobuf/types/known/timestamppb..inittask
 var t268 task
 
-//go:linkname t269 gvisor.dev/gvisor/pkg/cpuid..inittask
+//go:linkname t269 gvisor.dev/gvisor/pkg/abi..inittask
 var t269 task
 
-//go:linkname t270 gvisor.dev/gvisor/pkg/devutil..inittask
+//go:linkname t270 gvisor.dev/gvisor/pkg/abi/gasket..inittask
 var t270 task
 
-//go:linkname t271 gvisor.dev/gvisor/pkg/ebpf..inittask
+//go:linkname t271 gvisor.dev/gvisor/pkg/abi/ib..inittask
 var t271 task
 
-//go:linkname t272 gvisor.dev/gvisor/pkg/erofs..inittask
+//go:linkname t272 gvisor.dev/gvisor/pkg/abi/linux..inittask
 var t272 task
 
-//go:linkname t273 gvisor.dev/gvisor/pkg/errors..inittask
+//go:linkname t273 gvisor.dev/gvisor/pkg/abi/linux/errno..inittask
 var t273 task
 
-//go:linkname t274 gvisor.dev/gvisor/pkg/errors/linuxerr..inittask
+//go:linkname t274 gvisor.dev/gvisor/pkg/abi/nvgpu..inittask
 var t274 task
 
-//go:linkname t275 gvisor.dev/gvisor/pkg/eventchannel..inittask
+//go:linkname t275 gvisor.dev/gvisor/pkg/abi/sentry..inittask
 var t275 task
 
-//go:linkname t276 gvisor.dev/gvisor/pkg/eventchannel/eventchannel_go_proto..inittask
+//go:linkname t276 gvisor.dev/gvisor/pkg/abi/tpu..inittask
 var t276 task
 
-//go:linkname t277 gvisor.dev/gvisor/pkg/eventfd..inittask
+//go:linkname t277 gvisor.dev/gvisor/pkg/aio..inittask
 var t277 task
 
-//go:linkname t278 gvisor.dev/gvisor/pkg/fd..inittask
+//go:linkname t278 gvisor.dev/gvisor/pkg/atomicbitops..inittask
 var t278 task
 
-//go:linkname t279 gvisor.dev/gvisor/pkg/fdchannel..inittask
+//go:linkname t279 gvisor.dev/gvisor/pkg/binary..inittask
 var t279 task
 
-//go:linkname t280 gvisor.dev/gvisor/pkg/fdnotifier..inittask
+//go:linkname t280 gvisor.dev/gvisor/pkg/bitmap..inittask
 var t280 task
 
-//go:linkname t281 gvisor.dev/gvisor/pkg/flipcall..inittask
+//go:linkname t281 gvisor.dev/gvisor/pkg/bits..inittask
 var t281 task
 
-//go:linkname t282 gvisor.dev/gvisor/pkg/fspath..inittask
+//go:linkname t282 gvisor.dev/gvisor/pkg/bpf..inittask
 var t282 task
 
-//go:linkname t283 gvisor.dev/gvisor/pkg/fsutil..inittask
+//go:linkname t283 gvisor.dev/gvisor/pkg/buffer..inittask
 var t283 task
 
-//go:linkname t284 gvisor.dev/gvisor/pkg/gohacks..inittask
+//go:linkname t284 gvisor.dev/gvisor/pkg/cleanup..inittask
 var t284 task
 
-//go:linkname t285 gvisor.dev/gvisor/pkg/goid..inittask
+//go:linkname t285 gvisor.dev/gvisor/pkg/compressio..inittask
 var t285 task
 
-//go:linkname t286 gvisor.dev/gvisor/pkg/gomaxprocs..inittask
+//go:linkname t286 gvisor.dev/gvisor/pkg/context..inittask
 var t286 task
 
-//go:linkname t287 gvisor.dev/gvisor/pkg/hostarch..inittask
+//go:linkname t287 gvisor.dev/gvisor/pkg/control/client..inittask
 var t287 task
 
-//go:linkname t288 gvisor.dev/gvisor/pkg/hostos..inittask
+//go:linkname t288 gvisor.dev/gvisor/pkg/control/server..inittask
 var t288 task
 
-//go:linkname t289 gvisor.dev/gvisor/pkg/hostsyscall..inittask
+//go:linkname t289 gvisor.dev/gvisor/pkg/coretag..inittask
 var t289 task
 
-//go:linkname t290 gvisor.dev/gvisor/pkg/hosttid..inittask
+//go:linkname t290 gvisor.dev/gvisor/pkg/coverage..inittask
 var t290 task
 
-//go:linkname t291 gvisor.dev/gvisor/pkg/linewriter..inittask
+//go:linkname t291 gvisor.dev/gvisor/pkg/cpuid..inittask
 var t291 task
 
-//go:linkname t292 gvisor.dev/gvisor/pkg/lisafs..inittask
+//go:linkname t292 gvisor.dev/gvisor/pkg/devutil..inittask
 var t292 task
 
-//go:linkname t293 gvisor.dev/gvisor/pkg/log..inittask
+//go:linkname t293 gvisor.dev/gvisor/pkg/ebpf..inittask
 var t293 task
 
-//go:linkname t294 gvisor.dev/gvisor/pkg/marshal..inittask
+//go:linkname t294 gvisor.dev/gvisor/pkg/erofs..inittask
 var t294 task
 
-//go:linkname t295 gvisor.dev/gvisor/pkg/marshal/primitive..inittask
+//go:linkname t295 gvisor.dev/gvisor/pkg/errors..inittask
 var t295 task
 
-//go:linkname t296 gvisor.dev/gvisor/pkg/memutil..inittask
+//go:linkname t296 gvisor.dev/gvisor/pkg/errors/linuxerr..inittask
 var t296 task
 
-//go:linkname t297 gvisor.dev/gvisor/pkg/metric..inittask
+//go:linkname t297 gvisor.dev/gvisor/pkg/eventchannel..inittask
 var t297 task
 
-//go:linkname t298 gvisor.dev/gvisor/pkg/metric/metric_go_proto..inittask
+//go:linkname t298 gvisor.dev/gvisor/pkg/eventchannel/eventchannel_go_proto..inittask
 var t298 task
 
-//go:linkname t299 gvisor.dev/gvisor/pkg/pinring..inittask
+//go:linkname t299 gvisor.dev/gvisor/pkg/eventfd..inittask
 var t299 task
 
-//go:linkname t300 gvisor.dev/gvisor/pkg/pool..inittask
+//go:linkname t300 gvisor.dev/gvisor/pkg/fd..inittask
 var t300 task
 
-//go:linkname t301 gvisor.dev/gvisor/pkg/prometheus..inittask
+//go:linkname t301 gvisor.dev/gvisor/pkg/fdchannel..inittask
 var t301 task
 
-//go:linkname t302 gvisor.dev/gvisor/pkg/rand..inittask
+//go:linkname t302 gvisor.dev/gvisor/pkg/fdnotifier..inittask
 var t302 task
 
-//go:linkname t303 gvisor.dev/gvisor/pkg/rawfile..inittask
+//go:linkname t303 gvisor.dev/gvisor/pkg/flipcall..inittask
 var t303 task
 
-//go:linkname t304 gvisor.dev/gvisor/pkg/rdma..inittask
+//go:linkname t304 gvisor.dev/gvisor/pkg/fspath..inittask
 var t304 task
 
-//go:linkname t305 gvisor.dev/gvisor/pkg/refs..inittask
+//go:linkname t305 gvisor.dev/gvisor/pkg/fsutil..inittask
 var t305 task
 
-//go:linkname t306 gvisor.dev/gvisor/pkg/ring0..inittask
+//go:linkname t306 gvisor.dev/gvisor/pkg/gohacks..inittask
 var t306 task
 
-//go:linkname t307 gvisor.dev/gvisor/pkg/ring0/pagetables..inittask
+//go:linkname t307 gvisor.dev/gvisor/pkg/goid..inittask
 var t307 task
 
-//go:linkname t308 gvisor.dev/gvisor/pkg/ringdeque..inittask
+//go:linkname t308 gvisor.dev/gvisor/pkg/gomaxprocs..inittask
 var t308 task
 
-//go:linkname t309 gvisor.dev/gvisor/pkg/safecopy..inittask
+//go:linkname t309 gvisor.dev/gvisor/pkg/hostarch..inittask
 var t309 task
 
-//go:linkname t310 gvisor.dev/gvisor/pkg/safemem..inittask
+//go:linkname t310 gvisor.dev/gvisor/pkg/hostos..inittask
 var t310 task
 
-//go:linkname t311 gvisor.dev/gvisor/pkg/seccomp..inittask
+//go:linkname t311 gvisor.dev/gvisor/pkg/hostsyscall..inittask
 var t311 task
 
-//go:linkname t312 gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp..inittask
+//go:linkname t312 gvisor.dev/gvisor/pkg/hosttid..inittask
 var t312 task
 
-//go:linkname t313 gvisor.dev/gvisor/pkg/sentry/arch..inittask
+//go:linkname t313 gvisor.dev/gvisor/pkg/linewriter..inittask
 var t313 task
 
-//go:linkname t314 gvisor.dev/gvisor/pkg/sentry/arch/fpu..inittask
+//go:linkname t314 gvisor.dev/gvisor/pkg/lisafs..inittask
 var t314 task
 
-//go:linkname t315 gvisor.dev/gvisor/pkg/sentry/arch/registers_go_proto..inittask
+//go:linkname t315 gvisor.dev/gvisor/pkg/log..inittask
 var t315 task
 
-//go:linkname t316 gvisor.dev/gvisor/pkg/sentry/checkpoint..inittask
+//go:linkname t316 gvisor.dev/gvisor/pkg/marshal..inittask
 var t316 task
 
-//go:linkname t317 gvisor.dev/gvisor/pkg/sentry/control..inittask
+//go:linkname t317 gvisor.dev/gvisor/pkg/marshal/primitive..inittask
 var t317 task
 
-//go:linkname t318 gvisor.dev/gvisor/pkg/sentry/control/control_api_go_proto..inittask
+//go:linkname t318 gvisor.dev/gvisor/pkg/memutil..inittask
 var t318 task
 
-//go:linkname t319 gvisor.dev/gvisor/pkg/sentry/control/tpu_control_proto_go_proto..inittask
+//go:linkname t319 gvisor.dev/gvisor/pkg/metric..inittask
 var t319 task
 
-//go:linkname t320 gvisor.dev/gvisor/pkg/sentry/devices/memdev..inittask
+//go:linkname t320 gvisor.dev/gvisor/pkg/metric/metric_go_proto..inittask
 var t320 task
 
-//go:linkname t321 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy..inittask
+//go:linkname t321 gvisor.dev/gvisor/pkg/pinring..inittask
 var t321 task
 
-//go:linkname t322 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy/nvconf..inittask
+//go:linkname t322 gvisor.dev/gvisor/pkg/pool..inittask
 var t322 task
 
-//go:linkname t323 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy..inittask
+//go:linkname t323 gvisor.dev/gvisor/pkg/prometheus..inittask
 var t323 task
 
-//go:linkname t324 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/cxproxy..inittask
+//go:linkname t324 gvisor.dev/gvisor/pkg/rand..inittask
 var t324 task
 
-//go:linkname t325 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/efaproxy..inittask
+//go:linkname t325 gvisor.dev/gvisor/pkg/rawfile..inittask
 var t325 task
 
-//go:linkname t326 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/genericproxy..inittask
+//go:linkname t326 gvisor.dev/gvisor/pkg/rdma..inittask
 var t326 task
 
-//go:linkname t327 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy..inittask
+//go:linkname t327 gvisor.dev/gvisor/pkg/refs..inittask
 var t327 task
 
-//go:linkname t328 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/accel..inittask
+//go:linkname t328 gvisor.dev/gvisor/pkg/ring0..inittask
 var t328 task
 
-//go:linkname t329 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/util..inittask
+//go:linkname t329 gvisor.dev/gvisor/pkg/ring0/pagetables..inittask
 var t329 task
 
-//go:linkname t330 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/vfio..inittask
+//go:linkname t330 gvisor.dev/gvisor/pkg/ringdeque..inittask
 var t330 task
 
-//go:linkname t331 gvisor.dev/gvisor/pkg/sentry/devices/ttydev..inittask
+//go:linkname t331 gvisor.dev/gvisor/pkg/safecopy..inittask
 var t331 task
 
-//go:linkname t332 gvisor.dev/gvisor/pkg/sentry/devices/tundev..inittask
+//go:linkname t332 gvisor.dev/gvisor/pkg/safemem..inittask
 var t332 task
 
-//go:linkname t333 gvisor.dev/gvisor/pkg/sentry/fdcollector..inittask
+//go:linkname t333 gvisor.dev/gvisor/pkg/seccomp..inittask
 var t333 task
 
-//go:linkname t334 gvisor.dev/gvisor/pkg/sentry/fdimport..inittask
+//go:linkname t334 gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp..inittask
 var t334 task
 
-//go:linkname t335 gvisor.dev/gvisor/pkg/sentry/fscheckpoint..inittask
+//go:linkname t335 gvisor.dev/gvisor/pkg/sentry/arch..inittask
 var t335 task
 
-//go:linkname t336 gvisor.dev/gvisor/pkg/sentry/fscheckpoint/fscheckpoint_proto_go_proto..inittask
+//go:linkname t336 gvisor.dev/gvisor/pkg/sentry/arch/fpu..inittask
 var t336 task
 
-//go:linkname t337 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroup2fs..inittask
+//go:linkname t337 gvisor.dev/gvisor/pkg/sentry/arch/registers_go_proto..inittask
 var t337 task
 
-//go:linkname t338 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroupfs..inittask
+//go:linkname t338 gvisor.dev/gvisor/pkg/sentry/checkpoint..inittask
 var t338 task
 
-//go:linkname t339 gvisor.dev/gvisor/pkg/sentry/fsimpl/dev..inittask
+//go:linkname t339 gvisor.dev/gvisor/pkg/sentry/control..inittask
 var t339 task
 
-//go:linkname t340 gvisor.dev/gvisor/pkg/sentry/fsimpl/devpts..inittask
+//go:linkname t340 gvisor.dev/gvisor/pkg/sentry/control/control_api_go_proto..inittask
 var t340 task
 
-//go:linkname t341 gvisor.dev/gvisor/pkg/sentry/fsimpl/devtmpfs..inittask
+//go:linkname t341 gvisor.dev/gvisor/pkg/sentry/control/tpu_control_proto_go_proto..inittask
 var t341 task
 
-//go:linkname t342 gvisor.dev/gvisor/pkg/sentry/fsimpl/ebpffd..inittask
+//go:linkname t342 gvisor.dev/gvisor/pkg/sentry/devices/memdev..inittask
 var t342 task
 
-//go:linkname t343 gvisor.dev/gvisor/pkg/sentry/fsimpl/erofs..inittask
+//go:linkname t343 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy..inittask
 var t343 task
 
-//go:linkname t344 gvisor.dev/gvisor/pkg/sentry/fsimpl/eventfd..inittask
+//go:linkname t344 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy/nvconf..inittask
 var t344 task
 
-//go:linkname t345 gvisor.dev/gvisor/pkg/sentry/fsimpl/fsconfigfd..inittask
+//go:linkname t345 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy..inittask
 var t345 task
 
-//go:linkname t346 gvisor.dev/gvisor/pkg/sentry/fsimpl/fuse..inittask
+//go:linkname t346 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/cxproxy..inittask
 var t346 task
 
-//go:linkname t347 gvisor.dev/gvisor/pkg/sentry/fsimpl/gofer..inittask
+//go:linkname t347 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/efaproxy..inittask
 var t347 task
 
-//go:linkname t348 gvisor.dev/gvisor/pkg/sentry/fsimpl/host..inittask
+//go:linkname t348 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/genericproxy..inittask
 var t348 task
 
-//go:linkname t349 gvisor.dev/gvisor/pkg/sentry/fsimpl/iouringfs..inittask
+//go:linkname t349 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy..inittask
 var t349 task
 
-//go:linkname t350 gvisor.dev/gvisor/pkg/sentry/fsimpl/kernfs..inittask
+//go:linkname t350 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/accel..inittask
 var t350 task
 
-//go:linkname t351 gvisor.dev/gvisor/pkg/sentry/fsimpl/lock..inittask
+//go:linkname t351 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/util..inittask
 var t351 task
 
-//go:linkname t352 gvisor.dev/gvisor/pkg/sentry/fsimpl/mountfd..inittask
+//go:linkname t352 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/vfio..inittask
 var t352 task
 
-//go:linkname t353 gvisor.dev/gvisor/pkg/sentry/fsimpl/mqfs..inittask
+//go:linkname t353 gvisor.dev/gvisor/pkg/sentry/devices/ttydev..inittask
 var t353 task
 
-//go:linkname t354 gvisor.dev/gvisor/pkg/sentry/fsimpl/nsfs..inittask
+//go:linkname t354 gvisor.dev/gvisor/pkg/sentry/devices/tundev..inittask
 var t354 task
 
-//go:linkname t355 gvisor.dev/gvisor/pkg/sentry/fsimpl/overlay..inittask
+//go:linkname t355 gvisor.dev/gvisor/pkg/sentry/fdcollector..inittask
 var t355 task
 
-//go:linkname t356 gvisor.dev/gvisor/pkg/sentry/fsimpl/pipefs..inittask
+//go:linkname t356 gvisor.dev/gvisor/pkg/sentry/fdimport..inittask
 var t356 task
 
-//go:linkname t357 gvisor.dev/gvisor/pkg/sentry/fsimpl/proc..inittask
+//go:linkname t357 gvisor.dev/gvisor/pkg/sentry/fscheckpoint..inittask
 var t357 task
 
-//go:linkname t358 gvisor.dev/gvisor/pkg/sentry/fsimpl/signalfd..inittask
+//go:linkname t358 gvisor.dev/gvisor/pkg/sentry/fscheckpoint/fscheckpoint_proto_go_proto..inittask
 var t358 task
 
-//go:linkname t359 gvisor.dev/gvisor/pkg/sentry/fsimpl/sockfs..inittask
+//go:linkname t359 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroup2fs..inittask
 var t359 task
 
-//go:linkname t360 gvisor.dev/gvisor/pkg/sentry/fsimpl/sys..inittask
+//go:linkname t360 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroupfs..inittask
 var t360 task
 
-//go:linkname t361 gvisor.dev/gvisor/pkg/sentry/fsimpl/timerfd..inittask
+//go:linkname t361 gvisor.dev/gvisor/pkg/sentry/fsimpl/dev..inittask
 var t361 task
 
-//go:linkname t362 gvisor.dev/gvisor/pkg/sentry/fsimpl/tmpfs..inittask
+//go:linkname t362 gvisor.dev/gvisor/pkg/sentry/fsimpl/devpts..inittask
 var t362 task
 
-//go:linkname t363 gvisor.dev/gvisor/pkg/sentry/fsimpl/user..inittask
+//go:linkname t363 gvisor.dev/gvisor/pkg/sentry/fsimpl/devtmpfs..inittask
 var t363 task
 
-//go:linkname t364 gvisor.dev/gvisor/pkg/sentry/fsmetric..inittask
+//go:linkname t364 gvisor.dev/gvisor/pkg/sentry/fsimpl/ebpffd..inittask
 var t364 task
 
-//go:linkname t365 gvisor.dev/gvisor/pkg/sentry/fsutil..inittask
+//go:linkname t365 gvisor.dev/gvisor/pkg/sentry/fsimpl/erofs..inittask
 var t365 task
 
-//go:linkname t366 gvisor.dev/gvisor/pkg/sentry/hostcpu..inittask
+//go:linkname t366 gvisor.dev/gvisor/pkg/sentry/fsimpl/eventfd..inittask
 var t366 task
 
-//go:linkname t367 gvisor.dev/gvisor/pkg/sentry/hostfd..inittask
+//go:linkname t367 gvisor.dev/gvisor/pkg/sentry/fsimpl/fsconfigfd..inittask
 var t367 task
 
-//go:linkname t368 gvisor.dev/gvisor/pkg/sentry/hostmm..inittask
+//go:linkname t368 gvisor.dev/gvisor/pkg/sentry/fsimpl/fuse..inittask
 var t368 task
 
-//go:linkname t369 gvisor.dev/gvisor/pkg/sentry/inet..inittask
+//go:linkname t369 gvisor.dev/gvisor/pkg/sentry/fsimpl/gofer..inittask
 var t369 task
 
-//go:linkname t370 gvisor.dev/gvisor/pkg/sentry/kernel..inittask
+//go:linkname t370 gvisor.dev/gvisor/pkg/sentry/fsimpl/host..inittask
 var t370 task
 
-//go:linkname t371 gvisor.dev/gvisor/pkg/sentry/kernel/auth..inittask
+//go:linkname t371 gvisor.dev/gvisor/pkg/sentry/fsimpl/iouringfs..inittask
 var t371 task
 
-//go:linkname t372 gvisor.dev/gvisor/pkg/sentry/kernel/fasync..inittask
+//go:linkname t372 gvisor.dev/gvisor/pkg/sentry/fsimpl/kernfs..inittask
 var t372 task
 
-//go:linkname t373 gvisor.dev/gvisor/pkg/sentry/kernel/futex..inittask
+//go:linkname t373 gvisor.dev/gvisor/pkg/sentry/fsimpl/lock..inittask
 var t373 task
 
-//go:linkname t374 gvisor.dev/gvisor/pkg/sentry/kernel/ipc..inittask
+//go:linkname t374 gvisor.dev/gvisor/pkg/sentry/fsimpl/mountfd..inittask
 var t374 task
 
-//go:linkname t375 gvisor.dev/gvisor/pkg/sentry/kernel/mq..inittask
+//go:linkname t375 gvisor.dev/gvisor/pkg/sentry/fsimpl/mqfs..inittask
 var t375 task
 
-//go:linkname t376 gvisor.dev/gvisor/pkg/sentry/kernel/msgqueue..inittask
+//go:linkname t376 gvisor.dev/gvisor/pkg/sentry/fsimpl/nsfs..inittask
 var t376 task
 
-//go:linkname t377 gvisor.dev/gvisor/pkg/sentry/kernel/pipe..inittask
+//go:linkname t377 gvisor.dev/gvisor/pkg/sentry/fsimpl/overlay..inittask
 var t377 task
 
-//go:linkname t378 gvisor.dev/gvisor/pkg/sentry/kernel/sched..inittask
+//go:linkname t378 gvisor.dev/gvisor/pkg/sentry/fsimpl/pipefs..inittask
 var t378 task
 
-//go:linkname t379 gvisor.dev/gvisor/pkg/sentry/kernel/semaphore..inittask
+//go:linkname t379 gvisor.dev/gvisor/pkg/sentry/fsimpl/proc..inittask
 var t379 task
 
-//go:linkname t380 gvisor.dev/gvisor/pkg/sentry/kernel/shm..inittask
+//go:linkname t380 gvisor.dev/gvisor/pkg/sentry/fsimpl/signalfd..inittask
 var t380 task
 
-//go:linkname t381 gvisor.dev/gvisor/pkg/sentry/kernel/uncaught_signal_go_proto..inittask
+//go:linkname t381 gvisor.dev/gvisor/pkg/sentry/fsimpl/sockfs..inittask
 var t381 task
 
-//go:linkname t382 gvisor.dev/gvisor/pkg/sentry/kernel/version..inittask
+//go:linkname t382 gvisor.dev/gvisor/pkg/sentry/fsimpl/sys..inittask
 var t382 task
 
-//go:linkname t383 gvisor.dev/gvisor/pkg/sentry/ktime..inittask
+//go:linkname t383 gvisor.dev/gvisor/pkg/sentry/fsimpl/timerfd..inittask
 var t383 task
 
-//go:linkname t384 gvisor.dev/gvisor/pkg/sentry/limits..inittask
+//go:linkname t384 gvisor.dev/gvisor/pkg/sentry/fsimpl/tmpfs..inittask
 var t384 task
 
-//go:linkname t385 gvisor.dev/gvisor/pkg/sentry/loader..inittask
+//go:linkname t385 gvisor.dev/gvisor/pkg/sentry/fsimpl/user..inittask
 var t385 task
 
-//go:linkname t386 gvisor.dev/gvisor/pkg/sentry/loader/vdsodata..inittask
+//go:linkname t386 gvisor.dev/gvisor/pkg/sentry/fsmetric..inittask
 var t386 task
 
-//go:linkname t387 gvisor.dev/gvisor/pkg/sentry/memmap..inittask
+//go:linkname t387 gvisor.dev/gvisor/pkg/sentry/fsutil..inittask
 var t387 task
 
-//go:linkname t388 gvisor.dev/gvisor/pkg/sentry/mm..inittask
+//go:linkname t388 gvisor.dev/gvisor/pkg/sentry/hostcpu..inittask
 var t388 task
 
-//go:linkname t389 gvisor.dev/gvisor/pkg/sentry/pgalloc..inittask
+//go:linkname t389 gvisor.dev/gvisor/pkg/sentry/hostfd..inittask
 var t389 task
 
-//go:linkname t390 gvisor.dev/gvisor/pkg/sentry/pgalloc/pgalloc_metadata_go_proto..inittask
+//go:linkname t390 gvisor.dev/gvisor/pkg/sentry/hostmm..inittask
 var t390 task
 
-//go:linkname t391 gvisor.dev/gvisor/pkg/sentry/platform..inittask
+//go:linkname t391 gvisor.dev/gvisor/pkg/sentry/inet..inittask
 var t391 task
 
-//go:linkname t392 gvisor.dev/gvisor/pkg/sentry/platform/interrupt..inittask
+//go:linkname t392 gvisor.dev/gvisor/pkg/sentry/kernel..inittask
 var t392 task
 
-//go:linkname t393 gvisor.dev/gvisor/pkg/sentry/platform/kvm..inittask
+//go:linkname t393 gvisor.dev/gvisor/pkg/sentry/kernel/auth..inittask
 var t393 task
 
-//go:linkname t394 gvisor.dev/gvisor/pkg/sentry/platform/platforms..inittask
+//go:linkname t394 gvisor.dev/gvisor/pkg/sentry/kernel/fasync..inittask
 var t394 task
 
-//go:linkname t395 gvisor.dev/gvisor/pkg/sentry/platform/ptrace..inittask
+//go:linkname t395 gvisor.dev/gvisor/pkg/sentry/kernel/futex..inittask
 var t395 task
 
-//go:linkname t396 gvisor.dev/gvisor/pkg/sentry/platform/slimvm..inittask
+//go:linkname t396 gvisor.dev/gvisor/pkg/sentry/kernel/ipc..inittask
 var t396 task
 
-//go:linkname t397 gvisor.dev/gvisor/pkg/sentry/platform/systrap..inittask
+//go:linkname t397 gvisor.dev/gvisor/pkg/sentry/kernel/mq..inittask
 var t397 task
 
-//go:linkname t398 gvisor.dev/gvisor/pkg/sentry/platform/systrap/sysmsg..inittask
+//go:linkname t398 gvisor.dev/gvisor/pkg/sentry/kernel/msgqueue..inittask
 var t398 task
 
-//go:linkname t399 gvisor.dev/gvisor/pkg/sentry/platform/systrap/usertrap..inittask
+//go:linkname t399 gvisor.dev/gvisor/pkg/sentry/kernel/pipe..inittask
 var t399 task
 
-//go:linkname t400 gvisor.dev/gvisor/pkg/sentry/seccheck..inittask
+//go:linkname t400 gvisor.dev/gvisor/pkg/sentry/kernel/sched..inittask
 var t400 task
 
-//go:linkname t401 gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto..inittask
+//go:linkname t401 gvisor.dev/gvisor/pkg/sentry/kernel/semaphore..inittask
 var t401 task
 
-//go:linkname t402 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/null..inittask
+//go:linkname t402 gvisor.dev/gvisor/pkg/sentry/kernel/shm..inittask
 var t402 task
 
-//go:linkname t403 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote..inittask
+//go:linkname t403 gvisor.dev/gvisor/pkg/sentry/kernel/uncaught_signal_go_proto..inittask
 var t403 task
 
-//go:linkname t404 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote/wire..inittask
+//go:linkname t404 gvisor.dev/gvisor/pkg/sentry/kernel/version..inittask
 var t404 task
 
-//go:linkname t405 gvisor.dev/gvisor/pkg/sentry/socket..inittask
+//go:linkname t405 gvisor.dev/gvisor/pkg/sentry/ktime..inittask
 var t405 task
 
-//go:linkname t406 gvisor.dev/gvisor/pkg/sentry/socket/control..inittask
+//go:linkname t406 gvisor.dev/gvisor/pkg/sentry/limits..inittask
 var t406 task
 
-//go:linkname t407 gvisor.dev/gvisor/pkg/sentry/socket/hostinet..inittask
+//go:linkname t407 gvisor.dev/gvisor/pkg/sentry/loader..inittask
 var t407 task
 
-//go:linkname t408 gvisor.dev/gvisor/pkg/sentry/socket/netfilter..inittask
+//go:linkname t408 gvisor.dev/gvisor/pkg/sentry/loader/vdsodata..inittask
 var t408 task
 
-//go:linkname t409 gvisor.dev/gvisor/pkg/sentry/socket/netlink..inittask
+//go:linkname t409 gvisor.dev/gvisor/pkg/sentry/memmap..inittask
 var t409 task
 
-//go:linkname t410 gvisor.dev/gvisor/pkg/sentry/socket/netlink/netfilter..inittask
+//go:linkname t410 gvisor.dev/gvisor/pkg/sentry/mm..inittask
 var t410 task
 
-//go:linkname t411 gvisor.dev/gvisor/pkg/sentry/socket/netlink/nlmsg..inittask
+//go:linkname t411 gvisor.dev/gvisor/pkg/sentry/pgalloc..inittask
 var t411 task
 
-//go:linkname t412 gvisor.dev/gvisor/pkg/sentry/socket/netlink/port..inittask
+//go:linkname t412 gvisor.dev/gvisor/pkg/sentry/pgalloc/pgalloc_metadata_go_proto..inittask
 var t412 task
 
-//go:linkname t413 gvisor.dev/gvisor/pkg/sentry/socket/netlink/rdma..inittask
+//go:linkname t413 gvisor.dev/gvisor/pkg/sentry/platform..inittask
 var t413 task
 
-//go:linkname t414 gvisor.dev/gvisor/pkg/sentry/socket/netlink/route..inittask
+//go:linkname t414 gvisor.dev/gvisor/pkg/sentry/platform/interrupt..inittask
 var t414 task
 
-//go:linkname t415 gvisor.dev/gvisor/pkg/sentry/socket/netlink/uevent..inittask
+//go:linkname t415 gvisor.dev/gvisor/pkg/sentry/platform/kvm..inittask
 var t415 task
 
-//go:linkname t416 gvisor.dev/gvisor/pkg/sentry/socket/netstack..inittask
+//go:linkname t416 gvisor.dev/gvisor/pkg/sentry/platform/platforms..inittask
 var t416 task
 
-//go:linkname t417 gvisor.dev/gvisor/pkg/sentry/socket/netstack/events_go_proto..inittask
+//go:linkname t417 gvisor.dev/gvisor/pkg/sentry/platform/ptrace..inittask
 var t417 task
 
-//go:linkname t418 gvisor.dev/gvisor/pkg/sentry/socket/netstack/packetmmap..inittask
+//go:linkname t418 gvisor.dev/gvisor/pkg/sentry/platform/slimvm..inittask
 var t418 task
 
-//go:linkname t419 gvisor.dev/gvisor/pkg/sentry/socket/plugin..inittask
+//go:linkname t419 gvisor.dev/gvisor/pkg/sentry/platform/systrap..inittask
 var t419 task
 
-//go:linkname t420 gvisor.dev/gvisor/pkg/sentry/socket/unix..inittask
+//go:linkname t420 gvisor.dev/gvisor/pkg/sentry/platform/systrap/sysmsg..inittask
 var t420 task
 
-//go:linkname t421 gvisor.dev/gvisor/pkg/sentry/socket/unix/transport..inittask
+//go:linkname t421 gvisor.dev/gvisor/pkg/sentry/platform/systrap/usertrap..inittask
 var t421 task
 
-//go:linkname t422 gvisor.dev/gvisor/pkg/sentry/state..inittask
+//go:linkname t422 gvisor.dev/gvisor/pkg/sentry/seccheck..inittask
 var t422 task
 
-//go:linkname t423 gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles..inittask
+//go:linkname t423 gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto..inittask
 var t423 task
 
-//go:linkname t424 gvisor.dev/gvisor/pkg/sentry/state/stateio..inittask
+//go:linkname t424 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/null..inittask
 var t424 task
 
-//go:linkname t425 gvisor.dev/gvisor/pkg/sentry/state/stateipc..inittask
+//go:linkname t425 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote..inittask
 var t425 task
 
-//go:linkname t426 gvisor.dev/gvisor/pkg/sentry/strace..inittask
+//go:linkname t426 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote/wire..inittask
 var t426 task
 
-//go:linkname t427 gvisor.dev/gvisor/pkg/sentry/strace/strace_go_proto..inittask
+//go:linkname t427 gvisor.dev/gvisor/pkg/sentry/socket..inittask
 var t427 task
 
-//go:linkname t428 gvisor.dev/gvisor/pkg/sentry/syscalls..inittask
+//go:linkname t428 gvisor.dev/gvisor/pkg/sentry/socket/control..inittask
 var t428 task
 
-//go:linkname t429 gvisor.dev/gvisor/pkg/sentry/syscalls/linux..inittask
+//go:linkname t429 gvisor.dev/gvisor/pkg/sentry/socket/hostinet..inittask
 var t429 task
 
-//go:linkname t430 gvisor.dev/gvisor/pkg/sentry/time..inittask
+//go:linkname t430 gvisor.dev/gvisor/pkg/sentry/socket/netfilter..inittask
 var t430 task
 
-//go:linkname t431 gvisor.dev/gvisor/pkg/sentry/unimpl..inittask
+//go:linkname t431 gvisor.dev/gvisor/pkg/sentry/socket/netlink..inittask
 var t431 task
 
-//go:linkname t432 gvisor.dev/gvisor/pkg/sentry/unimpl/unimplemented_syscall_go_proto..inittask
+//go:linkname t432 gvisor.dev/gvisor/pkg/sentry/socket/netlink/netfilter..inittask
 var t432 task
 
-//go:linkname t433 gvisor.dev/gvisor/pkg/sentry/uniqueid..inittask
+//go:linkname t433 gvisor.dev/gvisor/pkg/sentry/socket/netlink/nlmsg..inittask
 var t433 task
 
-//go:linkname t434 gvisor.dev/gvisor/pkg/sentry/usage..inittask
+//go:linkname t434 gvisor.dev/gvisor/pkg/sentry/socket/netlink/port..inittask
 var t434 task
 
-//go:linkname t435 gvisor.dev/gvisor/pkg/sentry/vfs..inittask
+//go:linkname t435 gvisor.dev/gvisor/pkg/sentry/socket/netlink/rdma..inittask
 var t435 task
 
-//go:linkname t436 gvisor.dev/gvisor/pkg/sentry/vfs/events_go_proto..inittask
+//go:linkname t436 gvisor.dev/gvisor/pkg/sentry/socket/netlink/route..inittask
 var t436 task
 
-//go:linkname t437 gvisor.dev/gvisor/pkg/sentry/vfs/memxattr..inittask
+//go:linkname t437 gvisor.dev/gvisor/pkg/sentry/socket/netlink/uevent..inittask
 var t437 task
 
-//go:linkname t438 gvisor.dev/gvisor/pkg/sentry/watchdog..inittask
+//go:linkname t438 gvisor.dev/gvisor/pkg/sentry/socket/netstack..inittask
 var t438 task
 
-//go:linkname t439 gvisor.dev/gvisor/pkg/sigframe..inittask
+//go:linkname t439 gvisor.dev/gvisor/pkg/sentry/socket/netstack/events_go_proto..inittask
 var t439 task
 
-//go:linkname t440 gvisor.dev/gvisor/pkg/sighandling..inittask
+//go:linkname t440 gvisor.dev/gvisor/pkg/sentry/socket/netstack/packetmmap..inittask
 var t440 task
 
-//go:linkname t441 gvisor.dev/gvisor/pkg/sleep..inittask
+//go:linkname t441 gvisor.dev/gvisor/pkg/sentry/socket/plugin..inittask
 var t441 task
 
-//go:linkname t442 gvisor.dev/gvisor/pkg/state..inittask
+//go:linkname t442 gvisor.dev/gvisor/pkg/sentry/socket/unix..inittask
 var t442 task
 
-//go:linkname t443 gvisor.dev/gvisor/pkg/state/pretty..inittask
+//go:linkname t443 gvisor.dev/gvisor/pkg/sentry/socket/unix/transport..inittask
 var t443 task
 
-//go:linkname t444 gvisor.dev/gvisor/pkg/state/statefile..inittask
+//go:linkname t444 gvisor.dev/gvisor/pkg/sentry/state..inittask
 var t444 task
 
-//go:linkname t445 gvisor.dev/gvisor/pkg/state/wire..inittask
+//go:linkname t445 gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles..inittask
 var t445 task
 
-//go:linkname t446 gvisor.dev/gvisor/pkg/sync..inittask
+//go:linkname t446 gvisor.dev/gvisor/pkg/sentry/state/stateio..inittask
 var t446 task
 
-//go:linkname t447 gvisor.dev/gvisor/pkg/sync/locking..inittask
+//go:linkname t447 gvisor.dev/gvisor/pkg/sentry/state/stateipc..inittask
 var t447 task
 
-//go:linkname t448 gvisor.dev/gvisor/pkg/syncevent..inittask
+//go:linkname t448 gvisor.dev/gvisor/pkg/sentry/strace..inittask
 var t448 task
 
-//go:linkname t449 gvisor.dev/gvisor/pkg/syserr..inittask
+//go:linkname t449 gvisor.dev/gvisor/pkg/sentry/strace/strace_go_proto..inittask
 var t449 task
 
-//go:linkname t450 gvisor.dev/gvisor/pkg/tcpip..inittask
+//go:linkname t450 gvisor.dev/gvisor/pkg/sentry/syscalls..inittask
 var t450 task
 
-//go:linkname t451 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
+//go:linkname t451 gvisor.dev/gvisor/pkg/sentry/syscalls/linux..inittask
 var t451 task
 
-//go:linkname t452 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
+//go:linkname t452 gvisor.dev/gvisor/pkg/sentry/time..inittask
 var t452 task
 
-//go:linkname t453 gvisor.dev/gvisor/pkg/tcpip/header..inittask
+//go:linkname t453 gvisor.dev/gvisor/pkg/sentry/unimpl..inittask
 var t453 task
 
-//go:linkname t454 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
+//go:linkname t454 gvisor.dev/gvisor/pkg/sentry/unimpl/unimplemented_syscall_go_proto..inittask
 var t454 task
 
-//go:linkname t455 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
+//go:linkname t455 gvisor.dev/gvisor/pkg/sentry/uniqueid..inittask
 var t455 task
 
-//go:linkname t456 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
+//go:linkname t456 gvisor.dev/gvisor/pkg/sentry/usage..inittask
 var t456 task
 
-//go:linkname t457 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
+//go:linkname t457 gvisor.dev/gvisor/pkg/sentry/vfs..inittask
 var t457 task
 
-//go:linkname t458 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
+//go:linkname t458 gvisor.dev/gvisor/pkg/sentry/vfs/events_go_proto..inittask
 var t458 task
 
-//go:linkname t459 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
+//go:linkname t459 gvisor.dev/gvisor/pkg/sentry/vfs/memxattr..inittask
 var t459 task
 
-//go:linkname t460 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
+//go:linkname t460 gvisor.dev/gvisor/pkg/sentry/watchdog..inittask
 var t460 task
 
-//go:linkname t461 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
+//go:linkname t461 gvisor.dev/gvisor/pkg/sigframe..inittask
 var t461 task
 
-//go:linkname t462 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
+//go:linkname t462 gvisor.dev/gvisor/pkg/sighandling..inittask
 var t462 task
 
-//go:linkname t463 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
+//go:linkname t463 gvisor.dev/gvisor/pkg/sleep..inittask
 var t463 task
 
-//go:linkname t464 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
+//go:linkname t464 gvisor.dev/gvisor/pkg/state..inittask
 var t464 task
 
-//go:linkname t465 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
+//go:linkname t465 gvisor.dev/gvisor/pkg/state/pretty..inittask
 var t465 task
 
-//go:linkname t466 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
+//go:linkname t466 gvisor.dev/gvisor/pkg/state/statefile..inittask
 var t466 task
 
-//go:linkname t467 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
+//go:linkname t467 gvisor.dev/gvisor/pkg/state/wire..inittask
 var t467 task
 
-//go:linkname t468 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
+//go:linkname t468 gvisor.dev/gvisor/pkg/sync..inittask
 var t468 task
 
-//go:linkname t469 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
+//go:linkname t469 gvisor.dev/gvisor/pkg/sync/locking..inittask
 var t469 task
 
-//go:linkname t470 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
+//go:linkname t470 gvisor.dev/gvisor/pkg/syncevent..inittask
 var t470 task
 
-//go:linkname t471 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
+//go:linkname t471 gvisor.dev/gvisor/pkg/syserr..inittask
 var t471 task
 
-//go:linkname t472 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
+//go:linkname t472 gvisor.dev/gvisor/pkg/tcpip..inittask
 var t472 task
 
-//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
+//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
 var t473 task
 
-//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
+//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
 var t474 task
 
-//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
+//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/header..inittask
 var t475 task
 
-//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
+//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
 var t476 task
 
-//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
+//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
 var t477 task
 
-//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
+//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
 var t478 task
 
-//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
+//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
 var t479 task
 
-//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
+//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
 var t480 task
 
-//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
+//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
 var t481 task
 
-//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
+//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
 var t482 task
 
-//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
+//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
 var t483 task
 
-//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
+//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
 var t484 task
 
-//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
+//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
 var t485 task
 
-//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
+//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
 var t486 task
 
-//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
+//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
 var t487 task
 
-//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
+//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
 var t488 task
 
-//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
+//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
 var t489 task
 
-//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
+//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
 var t490 task
 
-//go:linkname t491 gvisor.dev/gvisor/pkg/timing..inittask
+//go:linkname t491 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
 var t491 task
 
-//go:linkname t492 gvisor.dev/gvisor/pkg/unet..inittask
+//go:linkname t492 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
 var t492 task
 
-//go:linkname t493 gvisor.dev/gvisor/pkg/urpc..inittask
+//go:linkname t493 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
 var t493 task
 
-//go:linkname t494 gvisor.dev/gvisor/pkg/usermem..inittask
+//go:linkname t494 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
 var t494 task
 
-//go:linkname t495 gvisor.dev/gvisor/pkg/waiter..inittask
+//go:linkname t495 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
 var t495 task
 
-//go:linkname t496 gvisor.dev/gvisor/pkg/xdp..inittask
+//go:linkname t496 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
 var t496 task
 
-//go:linkname t497 gvisor.dev/gvisor/runsc/boot..inittask
+//go:linkname t497 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
 var t497 task
 
-//go:linkname t498 gvisor.dev/gvisor/runsc/boot/filter..inittask
+//go:linkname t498 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
 var t498 task
 
-//go:linkname t499 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
+//go:linkname t499 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
 var t499 task
 
-//go:linkname t500 gvisor.dev/gvisor/runsc/boot/portforward..inittask
+//go:linkname t500 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
 var t500 task
 
-//go:linkname t501 gvisor.dev/gvisor/runsc/boot/pprof..inittask
+//go:linkname t501 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
 var t501 task
 
-//go:linkname t502 gvisor.dev/gvisor/runsc/boot/procfs..inittask
+//go:linkname t502 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
 var t502 task
 
-//go:linkname t503 gvisor.dev/gvisor/runsc/cgroup..inittask
+//go:linkname t503 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
 var t503 task
 
-//go:linkname t504 gvisor.dev/gvisor/runsc/cli..inittask
+//go:linkname t504 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
 var t504 task
 
-//go:linkname t505 gvisor.dev/gvisor/runsc/cmd..inittask
+//go:linkname t505 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
 var t505 task
 
-//go:linkname t506 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
+//go:linkname t506 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
 var t506 task
 
-//go:linkname t507 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
+//go:linkname t507 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
 var t507 task
 
-//go:linkname t508 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
+//go:linkname t508 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
 var t508 task
 
-//go:linkname t509 gvisor.dev/gvisor/runsc/cmd/util..inittask
+//go:linkname t509 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
 var t509 task
 
-//go:linkname t510 gvisor.dev/gvisor/runsc/config..inittask
+//go:linkname t510 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
 var t510 task
 
-//go:linkname t511 gvisor.dev/gvisor/runsc/console..inittask
+//go:linkname t511 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
 var t511 task
 
-//go:linkname t512 gvisor.dev/gvisor/runsc/container..inittask
+//go:linkname t512 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
 var t512 task
 
-//go:linkname t513 gvisor.dev/gvisor/runsc/donation..inittask
+//go:linkname t513 gvisor.dev/gvisor/pkg/timing..inittask
 var t513 task
 
-//go:linkname t514 gvisor.dev/gvisor/runsc/flag..inittask
+//go:linkname t514 gvisor.dev/gvisor/pkg/unet..inittask
 var t514 task
 
-//go:linkname t515 gvisor.dev/gvisor/runsc/fsgofer..inittask
+//go:linkname t515 gvisor.dev/gvisor/pkg/urpc..inittask
 var t515 task
 
-//go:linkname t516 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
+//go:linkname t516 gvisor.dev/gvisor/pkg/usermem..inittask
 var t516 task
 
-//go:linkname t517 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
+//go:linkname t517 gvisor.dev/gvisor/pkg/waiter..inittask
 var t517 task
 
-//go:linkname t518 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
+//go:linkname t518 gvisor.dev/gvisor/pkg/xdp..inittask
 var t518 task
 
-//go:linkname t519 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
+//go:linkname t519 gvisor.dev/gvisor/runsc/boot..inittask
 var t519 task
 
-//go:linkname t520 gvisor.dev/gvisor/runsc/hostsettings..inittask
+//go:linkname t520 gvisor.dev/gvisor/runsc/boot/filter..inittask
 var t520 task
 
-//go:linkname t521 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
+//go:linkname t521 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
 var t521 task
 
-//go:linkname t522 gvisor.dev/gvisor/runsc/mitigate..inittask
+//go:linkname t522 gvisor.dev/gvisor/runsc/boot/portforward..inittask
 var t522 task
 
-//go:linkname t523 gvisor.dev/gvisor/runsc/profile..inittask
+//go:linkname t523 gvisor.dev/gvisor/runsc/boot/pprof..inittask
 var t523 task
 
-//go:linkname t524 gvisor.dev/gvisor/runsc/sandbox..inittask
+//go:linkname t524 gvisor.dev/gvisor/runsc/boot/procfs..inittask
 var t524 task
 
-//go:linkname t525 gvisor.dev/gvisor/runsc/specutils..inittask
+//go:linkname t525 gvisor.dev/gvisor/runsc/cgroup..inittask
 var t525 task
 
-//go:linkname t526 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
+//go:linkname t526 gvisor.dev/gvisor/runsc/cli..inittask
 var t526 task
 
-//go:linkname t527 gvisor.dev/gvisor/runsc/starttime..inittask
+//go:linkname t527 gvisor.dev/gvisor/runsc/cmd..inittask
 var t527 task
 
-//go:linkname t528 gvisor.dev/gvisor/runsc/version..inittask
+//go:linkname t528 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
 var t528 task
 
-//go:linkname t529 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
+//go:linkname t529 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
 var t529 task
 
-//go:linkname t530 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+//go:linkname t530 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
 var t530 task
 
+//go:linkname t531 gvisor.dev/gvisor/runsc/cmd/util..inittask
+var t531 task
+
+//go:linkname t532 gvisor.dev/gvisor/runsc/config..inittask
+var t532 task
+
+//go:linkname t533 gvisor.dev/gvisor/runsc/console..inittask
+var t533 task
+
+//go:linkname t534 gvisor.dev/gvisor/runsc/container..inittask
+var t534 task
+
+//go:linkname t535 gvisor.dev/gvisor/runsc/donation..inittask
+var t535 task
+
+//go:linkname t536 gvisor.dev/gvisor/runsc/flag..inittask
+var t536 task
+
+//go:linkname t537 gvisor.dev/gvisor/runsc/fsgofer..inittask
+var t537 task
+
+//go:linkname t538 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
+var t538 task
+
+//go:linkname t539 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
+var t539 task
+
+//go:linkname t540 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
+var t540 task
+
+//go:linkname t541 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
+var t541 task
+
+//go:linkname t542 gvisor.dev/gvisor/runsc/hostsettings..inittask
+var t542 task
+
+//go:linkname t543 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
+var t543 task
+
+//go:linkname t544 gvisor.dev/gvisor/runsc/mitigate..inittask
+var t544 task
+
+//go:linkname t545 gvisor.dev/gvisor/runsc/profile..inittask
+var t545 task
+
+//go:linkname t546 gvisor.dev/gvisor/runsc/sandbox..inittask
+var t546 task
+
+//go:linkname t547 gvisor.dev/gvisor/runsc/specutils..inittask
+var t547 task
+
+//go:linkname t548 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
+var t548 task
+
+//go:linkname t549 gvisor.dev/gvisor/runsc/starttime..inittask
+var t549 task
+
+//go:linkname t550 gvisor.dev/gvisor/runsc/version..inittask
+var t550 task
+
+//go:linkname t551 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
+var t551 task
+
+//go:linkname t552 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+var t552 task
+
 var table = [...]spare{
-	{&t0, 0x17f},
-	{&t1, 0x17f},
-	{&t2, 0x17f},
-	{&t3, 0x17f},
-	{&t4, 0x17f},
-	{&t5, 0x17f},
-	{&t6, 0x17f},
-	{&t7, 0x17f},
-	{&t8, 0x17f},
+	{&t0, 0x37f},
+	{&t1, 0x37f},
+	{&t2, 0x37f},
+	{&t3, 0x37f},
+	{&t4, 0x37f},
+	{&t5, 0x37f},
+	{&t6, 0x37f},
+	{&t7, 0x37f},
+	{&t8, 0x37f},
 	{&t9, 0x3ff},
 	{&t10, 0x3ff},
-	{&t11, 0x1ff},
+	{&t11, 0x3ff},
 	{&t12, 0x11f},
 	{&t13, 0x11f},
 	{&t14, 0x4},
-	{&t15, 0x7ff},
-	{&t16, 0x1f7},
-	{&t17, 0x2ff},
-	{&t18, 0x3ff},
-	{&t19, 0x3ff},
-	{&t20, 0x7bf},
-	{&t21, 0x7f7},
-	{&t22, 0x17f},
-	{&t23, 0x3ff},
-	{&t24, 0x1ff},
-	{&t25, 0x7df},
-	{&t26, 0x1ff},
-	{&t27, 0x1ff},
-	{&t28, 0x7fb},
-	{&t29, 0x1ff},
-	{&t30, 0x7ef},
-	{&t31, 0x13f},
-	{&t32, 0x2ff},
-	{&t33, 0x1ff},
-	{&t34, 0x17f},
-	{&t35, 0x1ff},
+	{&t15, 0xfff},
+	{&t16, 0x3f7},
+	{&t17, 0x3ff},
+	{&t18, 0x2ff},
+	{&t19, 0x7ff},
+	{&t20, 0x7ff},
+	{&t21, 0xfbf},
+	{&t22, 0xff7},
+	{&t23, 0x37f},
+	{&t24, 0x7ff},
+	{&t25, 0x3ff},
+	{&t26, 0xfff},
+	{&t27, 0xfdf},
+	{&t28, 0x3ff},
+	{&t29, 0x3ff},
+	{&t30, 0x3ff},
+	{&t31, 0xffb},
+	{&t32, 0xdff},
+	{&t33, 0x3ff},
+	{&t34, 0x7ff},
+	{&t35, 0xfef},
 	{&t36, 0x3ff},
-	{&t37, 0x7df},
-	{&t38, 0x1ff},
-	{&t39, 0x7df},
-	{&t40, 0x1f7},
-	{&t41, 0x1ff},
-	{&t42, 0x1ff},
-	{&t43, 0x1ff},
-	{&t44, 0x1df},
-	{&t45, 0x13f},
-	{&t46, 0x7bf},
-	{&t47, 0x13f},
-	{&t48, 0x7bf},
-	{&t49, 0x7bf},
-	{&t50, 0x7bf},
-	{&t51, 0x7bf},
-	{&t52, 0xef},
-	{&t53, 0x1ff},
-	{&t54, 0x11f},
-	{&t55, 0x1ff},
-	{&t56, 0xff},
-	{&t57, 0x1ff},
-	{&t58, 0xe7},
-	{&t59, 0x1e6},
-	{&t60, 0x97},
-	{&t61, 0x3},
-	{&t62, 0x1f},
-	{&t63, 0x1ef},
-	{&t64, 0x9f},
-	{&t65, 0x3ff},
-	{&t66, 0xff},
-	{&t67, 0xf7},
-	{&t68, 0x1f7},
-	{&t69, 0x1f7},
-	{&t70, 0x13b},
-	{&t71, 0x7df},
-	{&t72, 0x1ff},
-	{&t73, 0x1ef},
-	{&t74, 0x17b},
-	{&t75, 0x29f},
-	{&t76, 0x1ff},
-	{&t77, 0x1e7},
-	{&t78, 0xe7},
-	{&t79, 0x3ff},
-	{&t80, 0x3ff},
-	{&t81, 0x1ff},
-	{&t82, 0x13f},
-	{&t83, 0x13f},
-	{&t84, 0x1ff},
-	{&t85, 0x1ff},
-	{&t86, 0x7f7},
-	{&t87, 0x1df},
-	{&t88, 0x11f},
-	{&t89, 0x1fb},
-	{&t90, 0x13f},
-	{&t91, 0x7},
-	{&t92, 0x1ff},
-	{&t93, 0x7f4},
-	{&t94, 0x7fe},
-	{&t95, 0x1e7},
-	{&t96, 0x11f},
-	{&t97, 0x11f},
-	{&t98, 0x1ff},
-	{&t99, 0x1ff},
-	{&t100, 0x11f},
-	{&t101, 0xff},
-	{&t102, 0x1ff},
-	{&t103, 0x1ff},
-	{&t104, 0x1ff},
-	{&t105, 0x1ff},
-	{&t106, 0x17f},
-	{&t107, 0x1ff},
-	{&t108, 0x1ef},
-	{&t109, 0x1bb},
-	{&t110, 0x1ef},
-	{&t111, 0x13f},
-	{&t112, 0x7fe},
-	{&t113, 0x7fe},
-	{&t114, 0x7fe},
-	{&t115, 0x13f},
-	{&t116, 0x13f},
-	{&t117, 0x13f},
-	{&t118, 0x13f},
-	{&t119, 0x13f},
-	{&t120, 0x17e},
-	{&t121, 0x7fe},
-	{&t122, 0x7fe},
-	{&t123, 0x3ff},
-	{&t124, 0x1f7},
-	{&t125, 0x1f7},
-	{&t126, 0x1f7},
-	{&t127, 0x1f7},
-	{&t128, 0x1f7},
-	{&t129, 0x1f7},
-	{&t130, 0x1f7},
-	{&t131, 0x7fe},
-	{&t132, 0x1bb},
-	{&t133, 0x11f},
-	{&t134, 0x11f},
-	{&t135, 0x11f},
-	{&t136, 0x11f},
-	{&t137, 0x11f},
-	{&t138, 0x11f},
-	{&t139, 0x11f},
-	{&t140, 0x11f},
-	{&t141, 0x11f},
-	{&t142, 0x9f},
-	{&t143, 0x9f},
-	{&t144, 0x9f},
-	{&t145, 0x1f7},
-	{&t146, 0x1f7},
-	{&t147, 0x1f7},
-	{&t148, 0x1f7},
-	{&t149, 0x7df},
-	{&t150, 0x7fe},
-	{&t151, 0x3ff},
-	{&t152, 0x3ff},
-	{&t153, 0x3ff},
-	{&t154, 0x3ff},
-	{&t155, 0x3ff},
-	{&t156, 0x3ff},
-	{&t157, 0x3ff},
-	{&t158, 0x3ff},
-	{&t159, 0x3ff},
-	{&t160, 0x3ff},
-	{&t161, 0x7fe},
-	{&t162, 0x7f6},
-	{&t163, 0x7fe},
-	{&t164, 0x1ff},
-	{&t165, 0x3ff},
-	{&t166, 0x3ff},
-	{&t167, 0x3ff},
-	{&t168, 0x3ff},
-	{&t169, 0x3ff},
-	{&t170, 0x3ff},
-	{&t171, 0x3ff},
-	{&t172, 0x3ff},
-	{&t173, 0x3ff},
-	{&t174, 0x3ff},
-	{&t175, 0x3ff},
-	{&t176, 0x3ff},
-	{&t177, 0x3ff},
-	{&t178, 0x1f6},
-	{&t179, 0x1f6},
-	{&t180, 0x1f6},
-	{&t181, 0x3ff},
-	{&t182, 0x17f},
-	{&t183, 0x17f},
-	{&t184, 0x13f},
-	{&t185, 0x11f},
-	{&t186, 0x11f},
-	{&t187, 0x17f},
-	{&t188, 0x17f},
-	{&t189, 0x11f},
-	{&t190, 0x11f},
-	{&t191, 0x17f},
-	{&t192, 0x17f},
-	{&t193, 0x7fe},
-	{&t194, 0x7fe},
-	{&t195, 0x97},
-	{&t196, 0x7df},
-	{&t197, 0x11f},
-	{&t198, 0x11f},
-	{&t199, 0x7df},
-	{&t200, 0x7df},
-	{&t201, 0x7df},
-	{&t202, 0x7df},
-	{&t203, 0x3ff},
-	{&t204, 0x11f},
-	{&t205, 0x3ff},
-	{&t206, 0x3ff},
-	{&t207, 0x1d6},
-	{&t208, 0x11f},
-	{&t209, 0x11f},
-	{&t210, 0x2},
-	{&t211, 0x11f},
-	{&t212, 0x11f},
-	{&t213, 0x11f},
-	{&t214, 0x11f},
-	{&t215, 0x13e},
-	{&t216, 0x7fe},
-	{&t217, 0x7fe},
-	{&t218, 0x7fe},
-	{&t219, 0x7fe},
-	{&t220, 0x7fe},
-	{&t221, 0x7fe},
-	{&t222, 0x7fe},
-	{&t223, 0x7fe},
-	{&t224, 0x7fe},
-	{&t225, 0x7fe},
-	{&t226, 0x7fe},
-	{&t227, 0x7fe},
-	{&t228, 0x7fe},
-	{&t229, 0x7fe},
-	{&t230, 0x7fe},
-	{&t231, 0x7fe},
-	{&t232, 0x7fe},
-	{&t233, 0x7fe},
-	{&t234, 0x7fe},
-	{&t235, 0x7fe},
-	{&t236, 0x7fe},
-	{&t237, 0x7fe},
-	{&t238, 0x7fe},
-	{&t239, 0x7fe},
-	{&t240, 0x7fe},
-	{&t241, 0x7fe},
-	{&t242, 0x7fe},
-	{&t243, 0x7fe},
-	{&t244, 0x7fe},
-	{&t245, 0x7fe},
-	{&t246, 0x7fe},
-	{&t247, 0x7fe},
-	{&t248, 0x7fe},
-	{&t249, 0x7fe},
-	{&t250, 0x7fe},
-	{&t251, 0x7fe},
-	{&t252, 0x7fe},
-	{&t253, 0x7fe},
-	{&t254, 0x7fe},
-	{&t255, 0x7fe},
-	{&t256, 0x7fe},
-	{&t257, 0x7fe},
-	{&t258, 0x7fe},
-	{&t259, 0x7fe},
-	{&t260, 0x7fe},
-	{&t261, 0x7fe},
-	{&t262, 0x7fe},
-	{&t263, 0x7fe},
-	{&t264, 0x7fe},
-	{&t265, 0x7fe},
-	{&t266, 0x7fe},
-	{&t267, 0x7fe},
-	{&t268, 0x7fe},
-	{&t269, 0x7fe},
-	{&t270, 0x7fe},
-	{&t271, 0x7fe},
-	{&t272, 0x7fe},
-	{&t273, 0x7fe},
-	{&t274, 0x7fe},
-	{&t275, 0x7fe},
-	{&t276, 0x7fe},
-	{&t277, 0x7fe},
-	{&t278, 0x7fe},
-	{&t279, 0x7fe},
-	{&t280, 0x7fe},
-	{&t281, 0x7fe},
-	{&t282, 0x7fe},
-	{&t283, 0x7fe},
-	{&t284, 0x7fe},
-	{&t285, 0x7fe},
-	{&t286, 0x7fe},
-	{&t287, 0x7fe},
-	{&t288, 0x7fe},
-	{&t289, 0x7fe},
-	{&t290, 0x7fe},
-	{&t291, 0x7fe},
-	{&t292, 0x7fe},
-	{&t293, 0x7fe},
-	{&t294, 0x7fe},
-	{&t295, 0x7fe},
-	{&t296, 0x7fe},
-	{&t297, 0x7fe},
-	{&t298, 0x7fe},
-	{&t299, 0x7fe},
-	{&t300, 0x7fe},
-	{&t301, 0x7fe},
-	{&t302, 0x7fe},
-	{&t303, 0x7fe},
-	{&t304, 0x7fe},
-	{&t305, 0x7fe},
-	{&t306, 0x7fe},
-	{&t307, 0x7fe},
-	{&t308, 0x7fe},
-	{&t309, 0x7fe},
-	{&t310, 0x7fe},
-	{&t311, 0x7fe},
-	{&t312, 0x7fe},
-	{&t313, 0x7fe},
-	{&t314, 0x7fe},
-	{&t315, 0x7fe},
-	{&t316, 0x7fe},
-	{&t317, 0x7fe},
-	{&t318, 0x7fe},
-	{&t319, 0x7fe},
-	{&t320, 0x7fe},
-	{&t321, 0x7fe},
-	{&t322, 0x7fe},
-	{&t323, 0x7fe},
-	{&t324, 0x7fe},
-	{&t325, 0x7fe},
-	{&t326, 0x7fe},
-	{&t327, 0x7fe},
-	{&t328, 0x7fe},
-	{&t329, 0x7fe},
-	{&t330, 0x7fe},
-	{&t331, 0x7fe},
-	{&t332, 0x7fe},
-	{&t333, 0x7fe},
-	{&t334, 0x7fe},
-	{&t335, 0x7fe},
-	{&t336, 0x7fe},
-	{&t337, 0x7fe},
-	{&t338, 0x7fe},
-	{&t339, 0x7fe},
-	{&t340, 0x7fe},
-	{&t341, 0x7fe},
-	{&t342, 0x7fe},
-	{&t343, 0x7fe},
-	{&t344, 0x7fe},
-	{&t345, 0x7fe},
-	{&t346, 0x7fe},
-	{&t347, 0x7fe},
-	{&t348, 0x7fe},
-	{&t349, 0x7fe},
-	{&t350, 0x7fe},
-	{&t351, 0x7fe},
-	{&t352, 0x7fe},
-	{&t353, 0x7fe},
-	{&t354, 0x7fe},
-	{&t355, 0x7fe},
-	{&t356, 0x7fe},
-	{&t357, 0x7fe},
-	{&t358, 0x7fe},
-	{&t359, 0x7fe},
-	{&t360, 0x7fe},
-	{&t361, 0x7fe},
-	{&t362, 0x7fe},
-	{&t363, 0x7fe},
-	{&t364, 0x7fe},
-	{&t365, 0x7fe},
-	{&t366, 0x7fe},
-	{&t367, 0x7fe},
-	{&t368, 0x7fe},
-	{&t369, 0x7fe},
-	{&t370, 0x7fe},
-	{&t371, 0x7fe},
-	{&t372, 0x7fe},
-	{&t373, 0x7fe},
-	{&t374, 0x7fe},
-	{&t375, 0x7fe},
-	{&t376, 0x7fe},
-	{&t377, 0x7fe},
-	{&t378, 0x7fe},
-	{&t379, 0x7fe},
-	{&t380, 0x7fe},
-	{&t381, 0x7fe},
-	{&t382, 0x7fe},
-	{&t383, 0x7fe},
-	{&t384, 0x7fe},
-	{&t385, 0x7fe},
-	{&t386, 0x7fe},
-	{&t387, 0x7fe},
-	{&t388, 0x7fe},
-	{&t389, 0x7fe},
-	{&t390, 0x7fe},
-	{&t391, 0x7fe},
-	{&t392, 0x7fe},
-	{&t393, 0x7fe},
-	{&t394, 0x7fe},
-	{&t395, 0x7fe},
-	{&t396, 0x7fe},
-	{&t397, 0x7fe},
-	{&t398, 0x7fe},
-	{&t399, 0x7fe},
-	{&t400, 0x7fe},
-	{&t401, 0x7fe},
-	{&t402, 0x7fe},
-	{&t403, 0x7fe},
-	{&t404, 0x7fe},
-	{&t405, 0x7fe},
-	{&t406, 0x7fe},
-	{&t407, 0x7fe},
-	{&t408, 0x7fe},
-	{&t409, 0x7fe},
-	{&t410, 0x7fe},
-	{&t411, 0x7fe},
-	{&t412, 0x7fe},
-	{&t413, 0x7fe},
-	{&t414, 0x7fe},
-	{&t415, 0x7fe},
-	{&t416, 0x7fe},
-	{&t417, 0x7fe},
-	{&t418, 0x7fe},
-	{&t419, 0x7fe},
-	{&t420, 0x7fe},
-	{&t421, 0x7fe},
-	{&t422, 0x7fe},
-	{&t423, 0x7fe},
-	{&t424, 0x7fe},
-	{&t425, 0x7fe},
-	{&t426, 0x7fe},
-	{&t427, 0x7fe},
-	{&t428, 0x7fe},
-	{&t429, 0x7fe},
-	{&t430, 0x7fe},
-	{&t431, 0x7fe},
-	{&t432, 0x7fe},
-	{&t433, 0x7fe},
-	{&t434, 0x7fe},
-	{&t435, 0x7fe},
-	{&t436, 0x7fe},
-	{&t437, 0x7fe},
-	{&t438, 0x7fe},
-	{&t439, 0x7fe},
-	{&t440, 0x7fe},
-	{&t441, 0x7fe},
-	{&t442, 0x7fe},
-	{&t443, 0x7fe},
-	{&t444, 0x7fe},
-	{&t445, 0x7fe},
-	{&t446, 0x7fe},
-	{&t447, 0x7fe},
-	{&t448, 0x7fe},
-	{&t449, 0x7fe},
-	{&t450, 0x7fe},
-	{&t451, 0x7fe},
-	{&t452, 0x7fe},
-	{&t453, 0x7fe},
-	{&t454, 0x7fe},
-	{&t455, 0x7fe},
-	{&t456, 0x7fe},
-	{&t457, 0x7fe},
-	{&t458, 0x7fe},
-	{&t459, 0x7fe},
-	{&t460, 0x7fe},
-	{&t461, 0x7fe},
-	{&t462, 0x7fe},
-	{&t463, 0x7fe},
-	{&t464, 0x7fe},
-	{&t465, 0x7fe},
-	{&t466, 0x7fe},
-	{&t467, 0x7fe},
-	{&t468, 0x7fe},
-	{&t469, 0x7fe},
-	{&t470, 0x7fe},
-	{&t471, 0x7fe},
-	{&t472, 0x7fe},
-	{&t473, 0x7fe},
-	{&t474, 0x7fe},
-	{&t475, 0x7fe},
-	{&t476, 0x7fe},
-	{&t477, 0x7fe},
-	{&t478, 0x7fe},
-	{&t479, 0x7fe},
-	{&t480, 0x7fe},
-	{&t481, 0x7fe},
-	{&t482, 0x7fe},
-	{&t483, 0x7fe},
-	{&t484, 0x7fe},
-	{&t485, 0x7fe},
-	{&t486, 0x7fe},
-	{&t487, 0x7fe},
-	{&t488, 0x7fe},
-	{&t489, 0x7fe},
-	{&t490, 0x7fe},
-	{&t491, 0x7fe},
-	{&t492, 0x7fe},
-	{&t493, 0x7fe},
-	{&t494, 0x7fe},
-	{&t495, 0x7fe},
-	{&t496, 0x7fe},
-	{&t497, 0x7fe},
-	{&t498, 0x7fe},
-	{&t499, 0x7fe},
-	{&t500, 0x7fe},
-	{&t501, 0x7fe},
-	{&t502, 0x7fe},
-	{&t503, 0x7fe},
-	{&t504, 0x7fe},
-	{&t505, 0x7fe},
-	{&t506, 0x7fe},
-	{&t507, 0x7fe},
-	{&t508, 0x7fe},
-	{&t509, 0x7fe},
-	{&t510, 0x7fe},
-	{&t511, 0x7fe},
-	{&t512, 0x7fe},
-	{&t513, 0x7fe},
-	{&t514, 0x7fe},
-	{&t515, 0x7fe},
-	{&t516, 0x7fe},
-	{&t517, 0x7fe},
-	{&t518, 0x7fe},
-	{&t519, 0x7fe},
-	{&t520, 0x7fe},
-	{&t521, 0x7fe},
-	{&t522, 0x7fe},
-	{&t523, 0x7fe},
-	{&t524, 0x7fe},
-	{&t525, 0x7fe},
-	{&t526, 0x7fe},
-	{&t527, 0x7fe},
-	{&t528, 0x7fe},
-	{&t529, 0x7fe},
-	{&t530, 0x9f},
+	{&t37, 0x33f},
+	{&t38, 0x2ff},
+	{&t39, 0x3ff},
+	{&t40, 0x37f},
+	{&t41, 0x3ff},
+	{&t42, 0x3ff},
+	{&t43, 0xfdf},
+	{&t44, 0x3ff},
+	{&t45, 0xfdf},
+	{&t46, 0x3f7},
+	{&t47, 0x3ff},
+	{&t48, 0x3ff},
+	{&t49, 0x3ff},
+	{&t50, 0x1df},
+	{&t51, 0x33f},
+	{&t52, 0xfbf},
+	{&t53, 0x33f},
+	{&t54, 0xfbf},
+	{&t55, 0xfbf},
+	{&t56, 0xfbf},
+	{&t57, 0xfbf},
+	{&t58, 0x2ef},
+	{&t59, 0x3ff},
+	{&t60, 0x3fa},
+	{&t61, 0x3ff},
+	{&t62, 0x11f},
+	{&t63, 0x3ff},
+	{&t64, 0x3ff},
+	{&t65, 0x2ff},
+	{&t66, 0x3ff},
+	{&t67, 0x2e7},
+	{&t68, 0x3e6},
+	{&t69, 0x97},
+	{&t70, 0x3},
+	{&t71, 0x1f},
+	{&t72, 0x3ef},
+	{&t73, 0x9f},
+	{&t74, 0x7ff},
+	{&t75, 0x2ff},
+	{&t76, 0x2f7},
+	{&t77, 0x3f7},
+	{&t78, 0x3f7},
+	{&t79, 0x33b},
+	{&t80, 0xfdf},
+	{&t81, 0x3ff},
+	{&t82, 0x3ef},
+	{&t83, 0x37b},
+	{&t84, 0x9f},
+	{&t85, 0x3ff},
+	{&t86, 0x3e7},
+	{&t87, 0x2e7},
+	{&t88, 0x7ff},
+	{&t89, 0x7ff},
+	{&t90, 0x3ff},
+	{&t91, 0x33f},
+	{&t92, 0x33f},
+	{&t93, 0x3ff},
+	{&t94, 0x3ff},
+	{&t95, 0xff7},
+	{&t96, 0x3ff},
+	{&t97, 0x1df},
+	{&t98, 0x2ef},
+	{&t99, 0x11f},
+	{&t100, 0x3fb},
+	{&t101, 0x3ff},
+	{&t102, 0x33f},
+	{&t103, 0x7},
+	{&t104, 0x3ff},
+	{&t105, 0x3f4},
+	{&t106, 0xffe},
+	{&t107, 0x3e7},
+	{&t108, 0x11f},
+	{&t109, 0x11f},
+	{&t110, 0x3ff},
+	{&t111, 0x3ff},
+	{&t112, 0x3ff},
+	{&t113, 0x11f},
+	{&t114, 0x1df},
+	{&t115, 0x2ff},
+	{&t116, 0x3ff},
+	{&t117, 0x3ff},
+	{&t118, 0x3ff},
+	{&t119, 0x3ff},
+	{&t120, 0x37f},
+	{&t121, 0x3ff},
+	{&t122, 0x3ef},
+	{&t123, 0x3bb},
+	{&t124, 0x3ef},
+	{&t125, 0x33f},
+	{&t126, 0xffe},
+	{&t127, 0xffe},
+	{&t128, 0xffe},
+	{&t129, 0x33f},
+	{&t130, 0x33f},
+	{&t131, 0x33f},
+	{&t132, 0x33f},
+	{&t133, 0x33f},
+	{&t134, 0x37e},
+	{&t135, 0xffe},
+	{&t136, 0xffe},
+	{&t137, 0x7ff},
+	{&t138, 0x3f7},
+	{&t139, 0x3f7},
+	{&t140, 0x3f7},
+	{&t141, 0x3f7},
+	{&t142, 0x3f7},
+	{&t143, 0x3f7},
+	{&t144, 0x3f7},
+	{&t145, 0xffe},
+	{&t146, 0x3bb},
+	{&t147, 0x11f},
+	{&t148, 0x11f},
+	{&t149, 0x11f},
+	{&t150, 0x11f},
+	{&t151, 0x11f},
+	{&t152, 0x11f},
+	{&t153, 0x11f},
+	{&t154, 0x11f},
+	{&t155, 0x11f},
+	{&t156, 0x9f},
+	{&t157, 0x9f},
+	{&t158, 0x9f},
+	{&t159, 0x3f7},
+	{&t160, 0x3f7},
+	{&t161, 0x3f7},
+	{&t162, 0x3f7},
+	{&t163, 0xfdf},
+	{&t164, 0xffe},
+	{&t165, 0x7ff},
+	{&t166, 0x7ff},
+	{&t167, 0x7ff},
+	{&t168, 0x7ff},
+	{&t169, 0x7ff},
+	{&t170, 0x7ff},
+	{&t171, 0x7ff},
+	{&t172, 0x7ff},
+	{&t173, 0x7ff},
+	{&t174, 0x7ff},
+	{&t175, 0xffe},
+	{&t176, 0xff6},
+	{&t177, 0xffe},
+	{&t178, 0x3ff},
+	{&t179, 0x7ff},
+	{&t180, 0x7ff},
+	{&t181, 0x7ff},
+	{&t182, 0x7ff},
+	{&t183, 0x7ff},
+	{&t184, 0x7ff},
+	{&t185, 0x7ff},
+	{&t186, 0x7ff},
+	{&t187, 0x7ff},
+	{&t188, 0x7ff},
+	{&t189, 0x7ff},
+	{&t190, 0x7ff},
+	{&t191, 0x3ff},
+	{&t192, 0x3f6},
+	{&t193, 0x3f6},
+	{&t194, 0x3f6},
+	{&t195, 0x7ff},
+	{&t196, 0x37f},
+	{&t197, 0x37f},
+	{&t198, 0x33f},
+	{&t199, 0x1df},
+	{&t200, 0x11f},
+	{&t201, 0x11f},
+	{&t202, 0x1df},
+	{&t203, 0x1df},
+	{&t204, 0x15f},
+	{&t205, 0x37f},
+	{&t206, 0x11f},
+	{&t207, 0x11f},
+	{&t208, 0x37f},
+	{&t209, 0x37f},
+	{&t210, 0x1df},
+	{&t211, 0x1df},
+	{&t212, 0x1df},
+	{&t213, 0x1df},
+	{&t214, 0xffe},
+	{&t215, 0xffe},
+	{&t216, 0x97},
+	{&t217, 0xfdf},
+	{&t218, 0x11f},
+	{&t219, 0xfdf},
+	{&t220, 0x11f},
+	{&t221, 0xfdf},
+	{&t222, 0xfdf},
+	{&t223, 0xfdf},
+	{&t224, 0xfdf},
+	{&t225, 0x7ff},
+	{&t226, 0x11f},
+	{&t227, 0x7ff},
+	{&t228, 0x7ff},
+	{&t229, 0x3d6},
+	{&t230, 0x11f},
+	{&t231, 0x11f},
+	{&t232, 0x2},
+	{&t233, 0x11f},
+	{&t234, 0x11f},
+	{&t235, 0x11f},
+	{&t236, 0x11f},
+	{&t237, 0x33e},
+	{&t238, 0xffe},
+	{&t239, 0xffe},
+	{&t240, 0xffe},
+	{&t241, 0xffe},
+	{&t242, 0xffe},
+	{&t243, 0xffe},
+	{&t244, 0xffe},
+	{&t245, 0xffe},
+	{&t246, 0xffe},
+	{&t247, 0xffe},
+	{&t248, 0xffe},
+	{&t249, 0xffe},
+	{&t250, 0xffe},
+	{&t251, 0xffe},
+	{&t252, 0xffe},
+	{&t253, 0xffe},
+	{&t254, 0xffe},
+	{&t255, 0xffe},
+	{&t256, 0xffe},
+	{&t257, 0xffe},
+	{&t258, 0xffe},
+	{&t259, 0xffe},
+	{&t260, 0xffe},
+	{&t261, 0xffe},
+	{&t262, 0xffe},
+	{&t263, 0xffe},
+	{&t264, 0xffe},
+	{&t265, 0xffe},
+	{&t266, 0xffe},
+	{&t267, 0xffe},
+	{&t268, 0xffe},
+	{&t269, 0xffe},
+	{&t270, 0xffe},
+	{&t271, 0xffe},
+	{&t272, 0xffe},
+	{&t273, 0xffe},
+	{&t274, 0xffe},
+	{&t275, 0xffe},
+	{&t276, 0xffe},
+	{&t277, 0xffe},
+	{&t278, 0xffe},
+	{&t279, 0xffe},
+	{&t280, 0xffe},
+	{&t281, 0xffe},
+	{&t282, 0xffe},
+	{&t283, 0xffe},
+	{&t284, 0xffe},
+	{&t285, 0xffe},
+	{&t286, 0xffe},
+	{&t287, 0xffe},
+	{&t288, 0xffe},
+	{&t289, 0xffe},
+	{&t290, 0xffe},
+	{&t291, 0xffe},
+	{&t292, 0xffe},
+	{&t293, 0xffe},
+	{&t294, 0xffe},
+	{&t295, 0xffe},
+	{&t296, 0xffe},
+	{&t297, 0xffe},
+	{&t298, 0xffe},
+	{&t299, 0xffe},
+	{&t300, 0xffe},
+	{&t301, 0xffe},
+	{&t302, 0xffe},
+	{&t303, 0xffe},
+	{&t304, 0xffe},
+	{&t305, 0xffe},
+	{&t306, 0xffe},
+	{&t307, 0xffe},
+	{&t308, 0xffe},
+	{&t309, 0xffe},
+	{&t310, 0xffe},
+	{&t311, 0xffe},
+	{&t312, 0xffe},
+	{&t313, 0xffe},
+	{&t314, 0xffe},
+	{&t315, 0xffe},
+	{&t316, 0xffe},
+	{&t317, 0xffe},
+	{&t318, 0xffe},
+	{&t319, 0xffe},
+	{&t320, 0xffe},
+	{&t321, 0xffe},
+	{&t322, 0xffe},
+	{&t323, 0xffe},
+	{&t324, 0xffe},
+	{&t325, 0xffe},
+	{&t326, 0xffe},
+	{&t327, 0xffe},
+	{&t328, 0xffe},
+	{&t329, 0xffe},
+	{&t330, 0xffe},
+	{&t331, 0xffe},
+	{&t332, 0xffe},
+	{&t333, 0xffe},
+	{&t334, 0xffe},
+	{&t335, 0xffe},
+	{&t336, 0xffe},
+	{&t337, 0xffe},
+	{&t338, 0xffe},
+	{&t339, 0xffe},
+	{&t340, 0xffe},
+	{&t341, 0xffe},
+	{&t342, 0xffe},
+	{&t343, 0xffe},
+	{&t344, 0xffe},
+	{&t345, 0xffe},
+	{&t346, 0xffe},
+	{&t347, 0xffe},
+	{&t348, 0xffe},
+	{&t349, 0xffe},
+	{&t350, 0xffe},
+	{&t351, 0xffe},
+	{&t352, 0xffe},
+	{&t353, 0xffe},
+	{&t354, 0xffe},
+	{&t355, 0xffe},
+	{&t356, 0xffe},
+	{&t357, 0xffe},
+	{&t358, 0xffe},
+	{&t359, 0xffe},
+	{&t360, 0xffe},
+	{&t361, 0xffe},
+	{&t362, 0xffe},
+	{&t363, 0xffe},
+	{&t364, 0xffe},
+	{&t365, 0xffe},
+	{&t366, 0xffe},
+	{&t367, 0xffe},
+	{&t368, 0xffe},
+	{&t369, 0xffe},
+	{&t370, 0xffe},
+	{&t371, 0xffe},
+	{&t372, 0xffe},
+	{&t373, 0xffe},
+	{&t374, 0xffe},
+	{&t375, 0xffe},
+	{&t376, 0xffe},
+	{&t377, 0xffe},
+	{&t378, 0xffe},
+	{&t379, 0xffe},
+	{&t380, 0xffe},
+	{&t381, 0xffe},
+	{&t382, 0xffe},
+	{&t383, 0xffe},
+	{&t384, 0xffe},
+	{&t385, 0xffe},
+	{&t386, 0xffe},
+	{&t387, 0xffe},
+	{&t388, 0xffe},
+	{&t389, 0xffe},
+	{&t390, 0xffe},
+	{&t391, 0xffe},
+	{&t392, 0xffe},
+	{&t393, 0xffe},
+	{&t394, 0xffe},
+	{&t395, 0xffe},
+	{&t396, 0xffe},
+	{&t397, 0xffe},
+	{&t398, 0xffe},
+	{&t399, 0xffe},
+	{&t400, 0xffe},
+	{&t401, 0xffe},
+	{&t402, 0xffe},
+	{&t403, 0xffe},
+	{&t404, 0xffe},
+	{&t405, 0xffe},
+	{&t406, 0xffe},
+	{&t407, 0xffe},
+	{&t408, 0xffe},
+	{&t409, 0xffe},
+	{&t410, 0xffe},
+	{&t411, 0xffe},
+	{&t412, 0xffe},
+	{&t413, 0xffe},
+	{&t414, 0xffe},
+	{&t415, 0xffe},
+	{&t416, 0xffe},
+	{&t417, 0xffe},
+	{&t418, 0xffe},
+	{&t419, 0xffe},
+	{&t420, 0xffe},
+	{&t421, 0xffe},
+	{&t422, 0xffe},
+	{&t423, 0xffe},
+	{&t424, 0xffe},
+	{&t425, 0xffe},
+	{&t426, 0xffe},
+	{&t427, 0xffe},
+	{&t428, 0xffe},
+	{&t429, 0xffe},
+	{&t430, 0xffe},
+	{&t431, 0xffe},
+	{&t432, 0xffe},
+	{&t433, 0xffe},
+	{&t434, 0xffe},
+	{&t435, 0xffe},
+	{&t436, 0xffe},
+	{&t437, 0xffe},
+	{&t438, 0xffe},
+	{&t439, 0xffe},
+	{&t440, 0xffe},
+	{&t441, 0xffe},
+	{&t442, 0xffe},
+	{&t443, 0xffe},
+	{&t444, 0xffe},
+	{&t445, 0xffe},
+	{&t446, 0xffe},
+	{&t447, 0xffe},
+	{&t448, 0xffe},
+	{&t449, 0xffe},
+	{&t450, 0xffe},
+	{&t451, 0xffe},
+	{&t452, 0xffe},
+	{&t453, 0xffe},
+	{&t454, 0xffe},
+	{&t455, 0xffe},
+	{&t456, 0xffe},
+	{&t457, 0xffe},
+	{&t458, 0xffe},
+	{&t459, 0xffe},
+	{&t460, 0xffe},
+	{&t461, 0xffe},
+	{&t462, 0xffe},
+	{&t463, 0xffe},
+	{&t464, 0xffe},
+	{&t465, 0xffe},
+	{&t466, 0xffe},
+	{&t467, 0xffe},
+	{&t468, 0xffe},
+	{&t469, 0xffe},
+	{&t470, 0xffe},
+	{&t471, 0xffe},
+	{&t472, 0xffe},
+	{&t473, 0xffe},
+	{&t474, 0xffe},
+	{&t475, 0xffe},
+	{&t476, 0xffe},
+	{&t477, 0xffe},
+	{&t478, 0xffe},
+	{&t479, 0xffe},
+	{&t480, 0xffe},
+	{&t481, 0xffe},
+	{&t482, 0xffe},
+	{&t483, 0xffe},
+	{&t484, 0xffe},
+	{&t485, 0xffe},
+	{&t486, 0xffe},
+	{&t487, 0xffe},
+	{&t488, 0xffe},
+	{&t489, 0xffe},
+	{&t490, 0xffe},
+	{&t491, 0xffe},
+	{&t492, 0xffe},
+	{&t493, 0xffe},
+	{&t494, 0xffe},
+	{&t495, 0xffe},
+	{&t496, 0xffe},
+	{&t497, 0xffe},
+	{&t498, 0xffe},
+	{&t499, 0xffe},
+	{&t500, 0xffe},
+	{&t501, 0xffe},
+	{&t502, 0xffe},
+	{&t503, 0xffe},
+	{&t504, 0xffe},
+	{&t505, 0xffe},
+	{&t506, 0xffe},
+	{&t507, 0xffe},
+	{&t508, 0xffe},
+	{&t509, 0xffe},
+	{&t510, 0xffe},
+	{&t511, 0xffe},
+	{&t512, 0xffe},
+	{&t513, 0xffe},
+	{&t514, 0xffe},
+	{&t515, 0xffe},
+	{&t516, 0xffe},
+	{&t517, 0xffe},
+	{&t518, 0xffe},
+	{&t519, 0xffe},
+	{&t520, 0xffe},
+	{&t521, 0xffe},
+	{&t522, 0xffe},
+	{&t523, 0xffe},
+	{&t524, 0xffe},
+	{&t525, 0xffe},
+	{&t526, 0xffe},
+	{&t527, 0xffe},
+	{&t528, 0xffe},
+	{&t529, 0xffe},
+	{&t530, 0xffe},
+	{&t531, 0xffe},
+	{&t532, 0xffe},
+	{&t533, 0xffe},
+	{&t534, 0xffe},
+	{&t535, 0xffe},
+	{&t536, 0xffe},
+	{&t537, 0xffe},
+	{&t538, 0xffe},
+	{&t539, 0xffe},
+	{&t540, 0xffe},
+	{&t541, 0xffe},
+	{&t542, 0xffe},
+	{&t543, 0xffe},
+	{&t544, 0xffe},
+	{&t545, 0xffe},
+	{&t546, 0xffe},
+	{&t547, 0xffe},
+	{&t548, 0xffe},
+	{&t549, 0xffe},
+	{&t550, 0xffe},
+	{&t551, 0xffe},
+	{&t552, 0x9f},
 }

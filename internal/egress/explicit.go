@@ -134,6 +134,9 @@ const dnsPort = 53
 // What is said in the tunnel is decided again, by more: rules about requests,
 // which cannot be seen yet, are left to that.
 func (f *flow) mayEnter(ctx context.Context) bool {
+	if len(f.gitHosts()) > 0 {
+		return true // what is asked for in it is decided
+	}
 	if f.tunnel == "" {
 		return f.identify(true) || f.decision.Reason == policy.ReasonSealed
 	}
@@ -141,7 +144,7 @@ func (f *flow) mayEnter(ctx context.Context) bool {
 	if !f.decide() {
 		return f.decision.Reason == policy.ReasonSealed
 	}
-	return len(f.resolve(ctx).addrs) > 0
+	return !f.resolve(ctx).none()
 }
 
 // enterConnect answers CONNECT.

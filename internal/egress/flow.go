@@ -53,6 +53,10 @@ func (f *flow) run(ctx context.Context) {
 	if !f.locate() || f.explicit && !f.enter(ctx) {
 		return
 	}
+	if hosts := f.gitHosts(); len(hosts) > 0 {
+		f.serveGit(ctx, hosts)
+		return
+	}
 	for {
 		kind := f.sniff()
 		switch kind {
@@ -121,13 +125,14 @@ type asked struct {
 	method, path, query string
 
 	targets []string // see policy.Targets
+	login   string   // of a command over SSH
 }
 
 // request is the flow as a question to the policy.
 func (f *flow) request() policy.Request {
 	return policy.Request{
 		Protocol: f.protocol, Host: f.host, Addr: f.dest.Addr(), Port: f.dest.Port(),
-		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query, Targets: f.asked.targets,
+		Method: f.asked.method, Path: f.asked.path, Query: f.asked.query, Targets: f.asked.targets, Login: f.asked.login,
 	}
 }
 
@@ -177,14 +182,22 @@ func (f *flow) search(byPin bool) bool {
 // judgement itself, which is asked once more before the kernel gets one. It
 // holds nothing that changes: the HTTP transport dials when it likes.
 type judged struct {
-	addrs []netip.Addr
-	judge func(netip.Addr) bailey.Decision
+	addrs   []netip.Addr
+	judge   func(netip.Addr) bailey.Decision
+	through string // what the upstream proxy is asked for; empty: the addresses are dialled
 }
+
+// none reports whether there is nowhere to go.
+func (j judged) none() bool { return len(j.addrs) == 0 && j.through == "" }
 
 // resolve returns the addresses to dial, judged: all or none. If the address
 // that the sandbox chose is among them it comes first: it is ours as well.
 func (f *flow) resolve(ctx context.Context) judged {
 	addrs, err := f.addresses(ctx)
+	through := f.through()
+	if through != "" && !errors.Is(err, policy.ErrManyNames) {
+		err = nil // the upstream proxy may know one
+	}
 	if err != nil {
 		f.decision = policy.Unresolved(f.host, f.decision.Rule, err)
 		return judged{}
@@ -208,7 +221,7 @@ func (f *flow) resolve(ctx context.Context) judged {
 		return judged{}
 	}
 	f.announce()
-	return judged{addrs[:min(len(addrs), maxDials)], judge}
+	return judged{addrs[:min(len(addrs), maxDials)], judge, through}
 }
 
 // passNameless holds the deny rules for names against a connection that says

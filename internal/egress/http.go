@@ -311,7 +311,7 @@ func (e *exchange) begin(r *http.Request, host string) bool {
 		return false
 	}
 	e.to = f.resolve(r.Context())
-	if len(e.to.addrs) == 0 {
+	if e.to.none() {
 		return false
 	}
 	e.first, e.began, e.opening = host, f.decision, f.seen
@@ -394,7 +394,7 @@ func (e *exchange) tellApart(r *http.Request) bool {
 // byte by byte, which is how they go out (setTarget).
 func askedOf(r *http.Request) asked {
 	path, query, _ := strings.Cut(originForm(r.RequestURI), "?")
-	return asked{r.Method, path, query, policy.Targets(r.Header, r.Host)}
+	return asked{method: r.Method, path: path, query: query, targets: policy.Targets(r.Header, r.Host)}
 }
 
 // hostOf returns the request's host in normal form: a name, or an address as

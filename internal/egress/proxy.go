@@ -56,6 +56,10 @@ type Config struct {
 	Open *Open
 	// Lender holds the sandbox's secrets. Nil: it has none.
 	Lender Lender
+	// Upstream is the proxy by way of which hosts are reached. Nil: directly.
+	Upstream *Upstream
+	// Git is for git over SSH. Without it that is refused.
+	Git *Git
 }
 
 // Bounds of a sandbox and times of a connection: what a silent or slow peer

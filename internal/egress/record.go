@@ -100,8 +100,36 @@ func (f *flow) announce() {
 			ev.Time = f.p.cfg.Now()
 			f.measure(&ev)
 			f.p.cfg.Recorder.Record(ev)
+			ev.Type = bailey.EventNetFlow
+			f.timer = time.AfterFunc(flowEvery, func() { f.progress(ev, flowEvery) })
 		}
 	})
+}
+
+// Between which times an open connection that is in use says how far it is, and
+// one that is not is looked at.
+const (
+	flowEvery  = time.Second
+	flowSeldom = 16 * time.Second
+)
+
+// progress says how far a connection is, if it moved, and comes again.
+func (f *flow) progress(ev bailey.Event, after time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return
+	}
+	in, out := ev.BytesIn, ev.BytesOut
+	ev.Time = f.p.cfg.Now()
+	f.measure(&ev)
+	if ev.BytesIn != in || ev.BytesOut != out {
+		f.p.cfg.Recorder.Record(ev)
+		after = flowEvery
+	} else {
+		after = min(2*after, flowSeldom)
+	}
+	f.timer = time.AfterFunc(after, func() { f.progress(ev, after) })
 }
 
 // conclude ends what announce began: the next record is that of the end.

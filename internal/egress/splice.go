@@ -34,7 +34,7 @@ func (f *flow) splice(ctx context.Context, s screen) {
 // why there is none.
 func (f *flow) dial(ctx context.Context) *net.TCPConn {
 	to := f.resolve(ctx)
-	if len(to.addrs) == 0 {
+	if to.none() {
 		return nil
 	}
 	up, err := f.dialAny(ctx, to)
@@ -54,6 +54,9 @@ func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
 		Control:         list.lastLook,
 	}
 	dialer.SetMultipathTCP(false)
+	if list.through != "" {
+		return f.dialThrough(ctx, dialer, list.through)
+	}
 	var errs []error
 	for _, a := range list.addrs {
 		to := netip.AddrPortFrom(a, f.dest.Port())

@@ -24,6 +24,7 @@ const (
 	FDPeer     = 4 // Unix stream socket: the listeners arrive here; its end is ours
 	FDEvents   = 5 // write: events as JSON lines
 	FDControl  = 6 // Unix stream socket: Message lines in, Reply lines out
+	FDGit      = 7 // with Settings.Git: socket for packets, to whoever has the user's key
 )
 
 // MaxMessage bounds the settings and a message, in bytes.
@@ -39,10 +40,13 @@ const (
 
 // Settings is what the role has to know. The zero value is not valid.
 type Settings struct {
-	Sandbox bailey.SandboxID `json:"sandbox"`
-	Policy  policy.Policy    `json:"policy"`
-	Root    *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
-	Secrets []Secret         `json:"secrets,omitempty"`
+	Sandbox  bailey.SandboxID `json:"sandbox"`
+	Policy   policy.Policy    `json:"policy"`
+	Root     *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
+	Secrets  []Secret         `json:"secrets,omitempty"`
+	Upstream *Upstream        `json:"upstream,omitempty"` // nil: hosts are dialled directly
+	Extra    [][]byte         `json:"extra,omitempty"`    // certificates (DER) that hosts may be proved by, beside the machine's
+	Git      []byte           `json:"git,omitempty"`      // the key that hosts of git over SSH show to the sandbox; empty: there are none
 }
 
 // Message is what a running proxy is told, as one JSON line: a policy to

@@ -35,9 +35,17 @@ const (
 // ParseEntries is ParseIndex that returns the entries too. Those of a shared
 // index, which the file only names, are not among them.
 func ParseEntries(data []byte, hash int) ([]IndexEntry, Index, error) {
+	return FindEntries(data, hash, func([]byte) bool { return true })
+}
+
+// FindEntries is ParseEntries for the entries of some paths only.
+func FindEntries(data []byte, hash int, want func(path []byte) bool) ([]IndexEntry, Index, error) {
 	var list []IndexEntry
 	p := indexParser{data: data, hash: hash}
 	p.visit = func(start int, flags, more uint16) {
+		if !want(p.name) {
+			return
+		}
 		at := func(word int) uint32 { return binary.BigEndian.Uint32(data[start+4*word:]) }
 		list = append(list, IndexEntry{
 			Path:    string(p.name),

@@ -82,10 +82,32 @@ func init() {
 	}
 }
 
-// wanted reports whether the process is a `bailey run` with something to run, or
-// the runner of a task.
+// wanted reports whether the process is a `bailey run` with something to run, the
+// runner of a task, or a unit of a phase.
 func wanted(args []string) bool {
-	return len(args) == 1 && args[0] == role.Runner || len(args) > 2 && args[1] == "run" && !isRole(args[0])
+	switch {
+	case len(args) == 1:
+		return args[0] == role.Runner || args[0] == role.Unit
+	case len(args) < 3 || args[1] != "run":
+		return false
+	case args[0] == role.Holder:
+		return true
+	}
+	return !isRole(args[0]) && !HandsOver(args)
+}
+
+// HandsOver reports whether a command line of run has another process hold the
+// sandbox (role.Holder). A word that only looks like that costs some time.
+func HandsOver(args []string) bool {
+	for _, a := range args {
+		switch a {
+		case "--detach", "-d", "--detachable":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
 }
 
 // isRole reports whether argv[0] is the name of a role and not of a command.
@@ -149,13 +171,27 @@ func start() (*Helper, error) {
 	h.Small = small
 	ends := []*os.File{os.NewFile(uintptr(theirs), "control"), os.NewFile(uintptr(guest), "wire"), exe}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, null, null}, ends...), Sys: namespaces(uid, in, h.Host)}
-	h.Process, err = os.StartProcess(path, []string{role.Helper}, attr)
+	h.Process, err = os.StartProcess(path, helperArgs(os.Args), attr)
 	closeErr := errors.Join(null.Close(), ends[0].Close(), ends[1].Close(), exe.Close())
 	if err != nil {
 		return nil, errors.Join(err, closeErr, closeAll(control, wire))
 	}
 	h.Control, h.Wire = control, wire
 	return h, closeErr
+}
+
+// helperArgs are the helper's arguments: whether it may well do without gVisor
+// is worth to know before anything is understood (role.HelperNative).
+func helperArgs(args []string) []string {
+	for i, a := range args {
+		switch {
+		case a == "--":
+			return []string{role.Helper}
+		case a == "--runtime=native", a == "--runtime" && i+1 < len(args) && args[i+1] == "native":
+			return []string{role.Helper, role.HelperNative}
+		}
+	}
+	return []string{role.Helper}
 }
 
 // Program returns the path of the program that plays the small roles: the

@@ -41,7 +41,7 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 	r := Record{
 		Time: e.Time.UTC(), Sandbox: name, ID: id, Name: e.Host, Port: e.Port, Address: e.Address, Proto: e.Protocol,
 		Verdict: e.Verdict, Rule: e.Rule, Reason: e.Reason, Method: e.Method, Path: e.Path,
-		BytesIn: e.BytesIn, BytesOut: e.BytesOut, DurationMS: e.DurationMS, Open: e.Type == bailey.EventNetOpen,
+		BytesIn: e.BytesIn, BytesOut: e.BytesOut, DurationMS: e.DurationMS, Open: e.Type == bailey.EventNetOpen || e.Type == bailey.EventNetFlow,
 		Connection: e.Connection, Message: e.Message,
 	}
 	if e.Program != "" {
@@ -53,7 +53,7 @@ func Of(e bailey.Event, name string, id bailey.SandboxID) (Record, bool) {
 		return r, true
 	case e.Type == bailey.EventModelCall, e.Type == bailey.EventModelRefused:
 		return ofModel(r, e), true
-	case e.Type == bailey.EventNetDecision, e.Type == bailey.EventNetOpen:
+	case e.Type == bailey.EventNetDecision, e.Type == bailey.EventNetOpen, e.Type == bailey.EventNetFlow:
 		return r, true
 	case e.Type == bailey.EventWarning && e.Reason == policy.ReasonNotRecorded:
 		return Record{Time: r.Time, Sandbox: name, ID: id, Reason: policy.ReasonNotRecorded, Message: e.Message}, true

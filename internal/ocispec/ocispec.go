@@ -37,26 +37,44 @@ func Build(s *sandbox.Spec, st Staged) (*specs.Spec, error) {
 	if len(st.Sources) != len(s.Mounts) {
 		return nil, fmt.Errorf("stage %d mounts: have %d sources", len(s.Mounts), len(st.Sources))
 	}
-	id := []specs.LinuxIDMapping{{ContainerID: uint32(s.UID), HostID: uint32(s.UID), Size: 1}}
-	gid := []specs.LinuxIDMapping{{ContainerID: uint32(s.GID), HostID: uint32(s.GID), Size: 1}}
+	in := insideIDs(s)
+	id := []specs.LinuxIDMapping{{ContainerID: in.UID, HostID: uint32(s.UID), Size: 1}}
+	gid := []specs.LinuxIDMapping{{ContainerID: in.GID, HostID: uint32(s.GID), Size: 1}}
 	return &specs.Spec{
 		Version:     "1.1.0",
 		Hostname:    s.Hostname,
 		Process:     process(s, st),
-		Root:        &specs.Root{Path: st.Root, Readonly: true},
+		Root:        &specs.Root{Path: st.Root, Readonly: !s.Loose.Root},
 		Mounts:      mounts(s, st),
 		Annotations: hints(st),
 		Linux: &specs.Linux{
 			Namespaces:  namespaces(st),
 			UIDMappings: id,
 			GIDMappings: gid,
-			Seccomp:     Seccomp(),
+			Seccomp:     Seccomp(s.Loose.UserNamespaces),
 		},
 	}, nil
 }
 
+// insideIDs are those of the first process and of the memory file systems.
+func insideIDs(s *sandbox.Spec) specs.User {
+	if s.Loose.Root {
+		return specs.User{UID: 0, GID: 0}
+	}
+	return specs.User{UID: uint32(s.UID), GID: uint32(s.GID)}
+}
+
+// capabilities are none, or for user 0 inside those over files and ids, which
+// gVisor keeps to what is its own: on the host no process has any.
+func capabilities(s *sandbox.Spec) []string {
+	if !s.Loose.Root {
+		return []string{}
+	}
+	return []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_SETGID", "CAP_SETUID"}
+}
+
 func process(s *sandbox.Spec, st Staged) *specs.Process {
-	none := []string{}
+	none, held := []string{}, capabilities(s)
 	rlimits := []specs.POSIXRlimit{
 		{Type: "RLIMIT_CORE", Hard: 0, Soft: 0},
 		limit("RLIMIT_NPROC", s.Limits.Processes),
@@ -66,13 +84,13 @@ func process(s *sandbox.Spec, st Staged) *specs.Process {
 		rlimits = append(rlimits, limit("RLIMIT_FSIZE", st.FileBytes))
 	}
 	return &specs.Process{
-		User:            specs.User{UID: uint32(s.UID), GID: uint32(s.GID)},
+		User:            insideIDs(s),
 		Args:            s.FirstArgs,
-		Env:             firstEnv(),
+		Env:             FirstEnv(),
 		Cwd:             "/",
 		NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{
-			Bounding: none, Effective: none, Inheritable: none, Permitted: none, Ambient: none,
+			Bounding: held, Effective: held, Inheritable: none, Permitted: held, Ambient: none,
 		},
 		Rlimits: rlimits,
 	}
@@ -106,7 +124,7 @@ func mounts(s *sandbox.Spec, st Staged) []specs.Mount {
 			Destination: t.Target, Type: "tmpfs", Source: "tmpfs",
 			Options: []string{
 				"nosuid", "nodev", fmt.Sprintf("mode=%04o", t.Mode.Perm()|sticky(t.Mode)),
-				fmt.Sprintf("size=%d", t.Bytes), fmt.Sprintf("uid=%d", s.UID), fmt.Sprintf("gid=%d", s.GID),
+				fmt.Sprintf("size=%d", t.Bytes), fmt.Sprintf("uid=%d", insideIDs(s).UID), fmt.Sprintf("gid=%d", insideIDs(s).GID),
 			},
 		})
 	}
@@ -160,10 +178,10 @@ func hints(st Staged) map[string]string {
 	return h
 }
 
-// firstEnv is the environment of the sandbox's first process; the command's
+// FirstEnv is the environment of the sandbox's first process; the command's
 // own travels over the wire and never stands in a file. It tunes the Go
 // runtime for a user-space kernel, where every switch between threads is dear:
 // one processor, and no collection before there is something to collect.
-func firstEnv() []string {
+func FirstEnv() []string {
 	return []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=64MiB", "GODEBUG=asyncpreemptoff=1"}
 }

@@ -16,7 +16,11 @@ import (
 // or they give up instead of falling back; a "trace" action does that as long
 // as no tracer has asked for seccomp stops, so the filter also forbids asking.
 // Debuggers work all the same; what stops at every call (strace) does not.
-func Seccomp() *specs.LinuxSeccomp {
+//
+// With namespaces programs may make some of their own, as bubblewrap and
+// Chromium do: all that is gVisor's, and what is mounted for the sandbox is
+// locked in them as Linux locks it (mount_namespaces(7)).
+func Seccomp(namespaces bool) *specs.LinuxSeccomp {
 	calls := []specs.LinuxSyscall{
 		{Action: specs.ActTrace, Names: []string{
 			// clone3 hides its flags behind a pointer, where no filter can look.
@@ -25,18 +29,23 @@ func Seccomp() *specs.LinuxSeccomp {
 			"openat2", // hides a file's mode the same way
 		}},
 		{Action: specs.ActErrno, Names: []string{
-			"acct", "add_key", "bpf", "chroot", "clock_settime", "delete_module", "finit_module",
-			"fsconfig", "fsmount", "fsopen", "fspick", "init_module", "ioperm", "iopl",
-			"kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "mount", "mount_setattr",
-			"move_mount", "move_pages", "name_to_handle_at", "open_by_handle_at", "open_tree",
-			"perf_event_open", "pivot_root", "process_vm_readv", "process_vm_writev", "quotactl",
-			"quotactl_fd", "reboot", "request_key", "setdomainname", "sethostname", "setns",
-			"settimeofday", "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd",
+			"acct", "add_key", "bpf", "clock_settime", "delete_module", "finit_module",
+			"init_module", "ioperm", "iopl",
+			"kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie",
+			"move_pages", "name_to_handle_at", "open_by_handle_at",
+			"perf_event_open", "process_vm_readv", "process_vm_writev", "quotactl",
+			"quotactl_fd", "reboot", "request_key",
+			"settimeofday", "swapoff", "swapon", "syslog", "userfaultfd",
 			"vhangup",
 		}},
 	}
+	if !namespaces {
+		calls = append(calls,
+			deny(nil, "chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount", "open_tree", "pivot_root",
+				"setdomainname", "sethostname", "setns", "umount2", "unshare"),
+			deny(anyOf(0, masked, newCgroup, newUTS, newIPC, newUser, newPID, newNet, newNS), "clone"))
+	}
 	calls = append(calls,
-		deny(anyOf(0, masked, newCgroup, newUTS, newIPC, newUser, newPID, newNet, newNS), "clone"),
 		deny(anyOf(0, equal, afKey, afPacket, afTIPC, afBluetooth, afALG, afVSOCK, afXDP), "socket", "socketpair"),
 		// Typing into the terminal one is attached to, and the console's paste.
 		deny(anyOf(1, equal, tiocsti, tioclinux), "ioctl"),

@@ -23,6 +23,9 @@ func (p Policy) Covers(r Rule) bool {
 		return false
 	}
 	private := func(a netip.Prefix) bool { return Classify(a.Addr()) == ClassPrivate }
+	if r.isSSH() {
+		return false // no mode lends the user's key
+	}
 	if r.Narrow != nil && len(r.Narrow.Records) > 0 {
 		return false // no mode answers those
 	}
@@ -62,7 +65,7 @@ func (r Rule) covers(o Rule) bool {
 	if o.Narrow != nil {
 		b = *o.Narrow
 	}
-	return a.coversRequests(b) && a.coversAddresses(b) && (b.Inspect || !a.Inspect)
+	return a.SSH.covers(b.SSH) && a.coversRequests(b) && a.coversAddresses(b) && (b.Inspect || !a.Inspect)
 }
 
 // coversRequests is covers for requests of HTTP and git.

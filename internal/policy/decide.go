@@ -18,6 +18,7 @@ const (
 	ProtocolTLS  = "tls"
 	ProtocolHTTP = "http"
 	ProtocolTCP  = "tcp"
+	ProtocolSSH  = "ssh" // a command of git: Method is its name, Path its repository
 )
 
 // Policy is what one sandbox may reach. The zero Policy reaches nothing.
@@ -26,7 +27,8 @@ type Policy struct {
 	Allow []Rule         `json:"allow,omitempty"`
 	Deny  []Rule         `json:"deny,omitempty"`
 	DNS   bailey.DNSMode `json:"dns,omitzero"`
-	Ask   bool           `json:"ask,omitempty"` // what no rule names is asked for, not refused
+	Ask   bool           `json:"ask,omitempty"`   // what no rule names is asked for, not refused
+	Learn bool           `json:"learn,omitempty"` // nothing has to be reached: what is asked for is of interest
 }
 
 // Validate refuses a policy that cannot mean what its author thinks. The
@@ -35,7 +37,7 @@ func (p Policy) Validate() error {
 	switch p.Mode {
 	case bailey.NetNone, bailey.NetOpen, bailey.NetFull:
 	case bailey.NetAllow:
-		if len(p.Allow) == 0 && !p.Ask {
+		if len(p.Allow) == 0 && !p.Ask && !p.Learn {
 			return bailey.NewError(bailey.Invalid, "network mode allow has no allow rule, so nothing could be reached",
 				"add a rule such as --allow example.com, or use --net none")
 		}
@@ -66,6 +68,7 @@ type Request struct {
 	Path     string     // of an HTTP request, as on the wire, without query
 	Query    string     // of an HTTP request, as on the wire, without the question mark
 	Targets  []string   // of an HTTP request: other paths that its fields name (see Targets)
+	Login    string     // of a command over SSH: the user of the host
 }
 
 // Decide answers a Request of a policy that is asked once.
@@ -84,6 +87,9 @@ func (x *Index) Decide(r Request) bailey.Decision {
 		return *refusal
 	}
 	if d := x.denial(t); d != nil {
+		return *d
+	}
+	if d := x.overSSH(t); d != nil {
 		return *d
 	}
 	rule, why := findAllow(t.rules(x.allow), t)
@@ -274,6 +280,21 @@ func (x *Index) OfUser(r Request) bool {
 	}
 	for e := range t.rules(x.allow) {
 		if !e.rule.Fenced && t.outside(e.rule) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Pins reports whether a rule says which addresses the host of a request may
+// have: then only who dials it can keep that.
+func (x *Index) Pins(r Request) bool {
+	t, refusal := x.read(r)
+	if refusal != nil {
+		return true
+	}
+	for e := range t.rules(x.allow) {
+		if e.rule.Narrow != nil && len(e.rule.Narrow.Addresses) > 0 && t.outside(e.rule) == "" {
 			return true
 		}
 	}

@@ -139,6 +139,8 @@ func (t *target) outside(r Rule) string {
 		return ""
 	case !r.allowsPort(t.Port):
 		return ReasonPortNotAllowed
+	case r.isSSH() || t.Protocol == ProtocolSSH:
+		return t.outsideSSH(r)
 	case !r.ofRequests():
 		return ""
 	case !t.readable():
@@ -170,6 +172,8 @@ func (t *target) refusedBy(r Rule) string {
 		return ""
 	case !r.ofRequests():
 		return ReasonDeniedByRule
+	case t.Protocol == ProtocolSSH: // a rule about requests of HTTP is none about it
+		return ""
 	case !t.readable():
 		return ReasonSealed
 	case len(r.Narrow.Methods) > 0 && !t.shifty && !slices.Contains(r.Narrow.Methods, strings.ToUpper(t.Method)): // some servers fold it
@@ -199,6 +203,11 @@ func (x *Index) read(r Request) (*target, *bailey.Decision) {
 	}
 	if !t.anyPort && r.Port == 0 {
 		return refused(ReasonNotAllowed, "port 0 cannot be reached")
+	}
+	if t.Protocol == ProtocolSSH {
+		t.text, t.Host = name, name
+		t.rules = func(b table) iter.Seq[*entry] { return b.named(name) }
+		return t, nil // its path is no path of HTTP
 	}
 	t.text, t.Host = name, name
 	t.rules = func(b table) iter.Seq[*entry] { return b.named(name) }

@@ -51,6 +51,12 @@ func (l *Live) Opens(r Request) bool { return l.Now().Opens(r) }
 // ByRequest is Index.ByRequest.
 func (l *Live) ByRequest(r Request) bool { return l.Now().ByRequest(r) }
 
+// Pins is Index.Pins.
+func (l *Live) Pins(r Request) bool { return l.Now().Pins(r) }
+
+// OverSSH is Index.OverSSH.
+func (l *Live) OverSSH(host string, port uint16) bool { return l.Now().OverSSH(host, port) }
+
 // NewDenials returns the deny rules that a policy did not have before.
 func (p Policy) NewDenials(before Policy) []Rule {
 	type said struct {

@@ -53,7 +53,10 @@ func (r Rule) With(n Narrow) (Rule, error) {
 	if err := r.checkRecords(n.Records); err != nil {
 		return Rule{}, err
 	}
-	if len(n.Addresses)+len(n.Methods)+len(n.Paths)+len(n.Repositories)+len(n.Records) > 0 || n.Inspect {
+	if err := r.checkSSH(n); err != nil {
+		return Rule{}, err
+	}
+	if len(n.Addresses)+len(n.Methods)+len(n.Paths)+len(n.Repositories)+len(n.Records) > 0 || n.Inspect || n.SSH != nil {
 		r.Narrow = &n
 	}
 	return r, nil

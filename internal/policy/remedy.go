@@ -30,6 +30,9 @@ func RemedyOf(ev bailey.Event) Remedy {
 		port := strconv.Itoa(int(ev.Port))
 		return Remedy{Flag: "--host-service " + port, Entry: "{host-service: " + port + "}", Note: "a service of this machine"}
 	}
+	if ev.Protocol == ProtocolSSH {
+		return remedyOfGit(ev)
+	}
 	if flag, ok := AllowFlag(ev); ok {
 		return Remedy{Flag: "--allow " + flag, Entry: Entry(flag)}
 	}
@@ -40,6 +43,20 @@ func RemedyOf(ev bailey.Event) Remedy {
 		return Remedy{Entry: entry, Note: fmt.Sprintf("%s is an address that only a rule in a file can open", ev.Address)}
 	}
 	return Remedy{Note: note(ev.Reason)}
+}
+
+// remedyOfGit is RemedyOf for a command over SSH.
+func remedyOfGit(ev bailey.Event) Remedy {
+	switch {
+	case ev.Reason == ReasonCommand:
+		return Remedy{Note: "over SSH only git's own commands pass"}
+	case ev.Reason != ReasonRepository:
+		return Remedy{Note: note(ev.Reason)}
+	}
+	if _, _, _, err := ParseGit(ev.Path); err != nil {
+		return Remedy{Note: "the rules for it are about other repositories or branches"}
+	}
+	return Remedy{Flag: "--git " + gitFlag(ev.Method, ev.Path), Note: "the rules for it are about other repositories or branches"}
 }
 
 // Entry writes a host as --allow takes it into a list of YAML's flow style. A
@@ -95,6 +112,8 @@ func note(reason string) string {
 		return "the rule for it allows other methods alone"
 	case ReasonPath:
 		return "the rule for it allows other paths alone"
+	case ReasonRepository, ReasonCommand:
+		return "the rules for it are about git over SSH with some repositories"
 	case ReasonSealed:
 		return "a rule about it is about requests, which cannot be seen in this connection"
 	case ReasonAddress:

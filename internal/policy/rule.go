@@ -40,6 +40,7 @@ type Narrow struct {
 	Repositories []string       // of git over HTTP: requests for these alone, as CheckRepository takes them; empty: any request
 	Push         bool           // to the repositories too
 	Records      []string       // DNS records that are answered besides addresses, as CheckRecord takes them: this widens
+	SSH          *SSH           // git over SSH alone, with some repositories
 }
 
 // ofRequests reports whether the rule speaks of some requests alone.
@@ -124,6 +125,9 @@ func (n *Narrow) texts() []string {
 	if len(n.Records) > 0 {
 		parts = append(parts, "dns "+strings.Join(n.Records, ","))
 	}
+	if n.SSH != nil {
+		parts = append(parts, n.SSH.text())
+	}
 	return parts
 }
 
@@ -145,6 +149,7 @@ type wireRule struct {
 	Inspect   bool           `json:"inspect,omitempty"`
 	Records   []string       `json:"dns,omitempty"`
 	Git       *wireGit       `json:"git,omitempty"`
+	SSH       *SSH           `json:"ssh,omitempty"`
 	Fenced    bool           `json:"fenced,omitempty"`
 }
 
@@ -164,7 +169,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		w.Host, w.Service = "", r.Port
 	}
 	if n := r.Narrow; n != nil {
-		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records
+		w.Addresses, w.Methods, w.Paths, w.Inspect, w.Records, w.SSH = n.Addresses, n.Methods, n.Paths, n.Inspect, n.Records, n.SSH
 		if len(n.Repositories) > 0 {
 			w.Git = &wireGit{n.Repositories, n.Push}
 		}
@@ -211,7 +216,7 @@ func (w wireRule) rule() (Rule, error) {
 		return Rule{}, err
 	}
 	r.Fenced = w.Fenced
-	n := Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records}
+	n := Narrow{Addresses: w.Addresses, Methods: w.Methods, Paths: w.Paths, Inspect: w.Inspect, Records: w.Records, SSH: w.SSH}
 	if w.Git != nil {
 		if len(w.Git.Repositories) == 0 {
 			return Rule{}, fmt.Errorf("read rule %s: git without repositories", w.Host)

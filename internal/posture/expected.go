@@ -24,6 +24,7 @@ type Config struct {
 	Own      []string // what the command may write, as it names it, beside the memory file systems
 	Cgo      bool     // bailey is built with cgo
 	Control  IDs      // host ids of a service's control
+	Native   bool     // the sandbox has the host's kernel
 }
 
 // WithCgo reports whether this program is built with cgo.
@@ -32,7 +33,7 @@ func WithCgo() bool { return withCgo }
 // Generated are the names of the variables that a command always has.
 func Generated() []string {
 	return []string{
-		"BAILEY_SANDBOX", "GOTOOLCHAIN", "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL",
+		"BAILEY_SANDBOX", "BROWSER", "GOTOOLCHAIN", "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "PWD", "SHELL",
 		"TERM", "COLORTERM", "TMPDIR", "TZ", "USER",
 	}
 }
@@ -58,6 +59,8 @@ func Expected(role Role, c Config) Posture {
 		return p
 	case Key:
 		return c.key()
+	case Signer:
+		return c.signer()
 	case Helper:
 		return c.helper()
 	case Runsc:
@@ -70,7 +73,12 @@ func Expected(role Role, c Config) Posture {
 		p := c.sentry()
 		p.Role = Stub
 		return p
+	case Native, Shared:
+		return c.native(role)
 	case First, Command:
+		if c.Native {
+			return c.insideNative(role)
+		}
 		return c.inside(role)
 	case Launcher, Control, Runner, Git, Catalog:
 		return c.ofTasks(role)
@@ -169,6 +177,14 @@ func (c Config) key() Posture {
 	return p
 }
 
+// signer is the caller's own id, which the agent answers, and may do nothing.
+func (c Config) signer() Posture {
+	p := c.hostSide(Signer, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
+	p.Caps = c.Caller.Caps
+	p.Seccomp, p.Env = 2, []string{"GOMAXPROCS"} // gate.Env
+	return p
+}
+
 // sandboxed is a role on the far side of the namespaces. Without root the
 // caller's supplementary groups cannot be given up there (user_namespaces(7):
 // setgroups is denied).
@@ -178,6 +194,7 @@ func (c Config) sandboxed(role Role) Posture {
 		p.Groups = c.Caller.Groups
 	}
 	p.InGroup = c.Grouped
+	p.CoreBytes = "1" // harden.NoDump
 	// A new user namespace begins with a whole one. It bounds what an exec
 	// adds, which after no-new-privs is nothing (capabilities(7)).
 	p.Caps.Bounding = c.AllCaps
@@ -207,6 +224,10 @@ func (c Config) staged() []string {
 	}
 	if c.Debug {
 		list = append(list, "/debug *")
+	}
+	if c.Native {
+		list = append(list, c.composed("/view")...)
+		list = append(list, "/dev/full *:/full rw*", "/dev/tty *:/tty rw*")
 	}
 	return list
 }
@@ -289,7 +310,7 @@ func (c Config) inside(role Role) Posture {
 		p.Env = append(p.Env, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 	}
 	if role == First {
-		p.Env = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG"}
+		p.Env = firstEnv()
 		return p
 	}
 	p.Dumpable, p.Cwd = Yes, c.Cwd
@@ -361,7 +382,11 @@ func Judge(list []Posture, c Config) []Deviation {
 			found = append(found, Deviation{Role: Unknown, PID: p.PID, Field: "Role", Got: "a process that belongs to no role", Want: "none"})
 			continue
 		}
-		found = append(found, Diff(p, Expected(p.Role, c))...)
+		want := Expected(p.Role, c)
+		if p.Role == Shared { // what a command makes of itself is its own affair
+			want.Cwd, want.Dumpable = p.Cwd, p.Dumpable
+		}
+		found = append(found, Diff(p, want)...)
 	}
 	for _, role := range c.roles() {
 		if !slices.ContainsFunc(list, func(p Posture) bool { return p.Role == role }) {
@@ -372,7 +397,12 @@ func Judge(list []Posture, c Config) []Deviation {
 }
 
 func (c Config) roles() []Role {
-	list := []Role{CLI, Watchdog, Helper, Runsc, Gofer, Sentry}
+	list := []Role{CLI, Watchdog, Helper}
+	if c.Native {
+		list = append(list, Native)
+	} else {
+		list = append(list, Runsc, Gofer, Sentry)
+	}
 	if c.Proxied {
 		list = append(list, Proxy)
 	}

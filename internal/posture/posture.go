@@ -16,12 +16,15 @@ const (
 	Watchdog Role = "watchdog"
 	Proxy    Role = "proxy"
 	Gateway  Role = "gateway" // of a run with a model
+	Signer   Role = "signer"  // of a run with git over SSH
 	Key      Role = "key"     // carries that model's key, and ends
 	Helper   Role = "helper"
 	Runsc    Role = "runsc"
 	Gofer    Role = "gofer"
 	Sentry   Role = "sentry"
 	Stub     Role = "stub"    // a process of gVisor's whose only code is the sandbox's
+	Native   Role = "native"  // process 1 of a sandbox with the host's kernel, as the host sees it
+	Shared   Role = "shared"  // a command of such a sandbox, likewise
 	First    Role = "first"   // process 1 inside
 	Command  Role = "command" // a command inside
 	Launcher Role = "launcher"

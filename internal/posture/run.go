@@ -55,20 +55,23 @@ const maxProcesses = 10000
 func (r Reader) role(pid int, parent Role) Role {
 	b, _ := os.ReadFile(r.path(pid, "cmdline"))
 	name, _, _ := strings.Cut(string(b), "\x00")
-	held := map[string]Role{"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-helper": Helper}
+	held := map[string]Role{"bailey-watchdog": Watchdog, "bailey-proxy": Proxy, "bailey-gateway": Gateway, "bailey-key": Key, "bailey-signer": Signer, "bailey-helper": Helper}
 	known := map[Role]map[string]Role{ //nolint:exhaustive // the others start nobody
 		Launcher: {"bailey-control": Control, "bailey-runner": Runner, "bailey-git": Git, "bailey-catalog": Catalog, "bailey-watchdog": Watchdog},
 		CLI:      held,
 		Runner:   held,
 		Git:      {"git": Git, "bailey-git": Git},
-		Helper:   {"runsc": Runsc, "runsc-wait": Runsc},
+		Helper:   {"runsc": Runsc, "runsc-wait": Runsc, "bailey": Native, "bailey-native": Native},
 		Runsc:    {"runsc-gofer": Gofer, "runsc-sandbox": Sentry},
 	}
 	if role, ok := known[parent][path.Base(name)]; ok {
 		return role
 	}
-	if parent == Sentry || parent == Stub {
+	switch parent { //nolint:exhaustive // the others' children have names
+	case Sentry, Stub:
 		return Stub
+	case Native, Shared:
+		return Shared
 	}
 	return Unknown
 }

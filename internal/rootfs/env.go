@@ -26,6 +26,9 @@ func environment(t tree, h Host, shell string, trusted map[string]string) []stri
 		"HOME": HomeDir, "USER": UserName, "LOGNAME": UserName, "SHELL": shell,
 		"PATH": strings.Join(searchPath(t, h), ":"), "TMPDIR": "/tmp", "GOTOOLCHAIN": "local",
 	}
+	if h.AsRoot {
+		env["USER"], env["LOGNAME"] = "root", "root"
+	}
 	terminal(t, h, env)
 	language(t, h, env)
 	if tz := h.env("TZ"); tz != "" && knownZone(t, tz) {

@@ -185,6 +185,9 @@ func (b *builder) identity(h Host) {
 	uid, gid := b.plan.UID, b.plan.GID
 	users := fmt.Sprintf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n%s:x:%d:%d::%s:%s\n", UserName, uid, gid, HomeDir, b.shell())
 	group := fmt.Sprintf("root:x:0:\n%s:x:%d:\n", UserName, gid)
+	if h.AsRoot {
+		users, group = fmt.Sprintf("root:x:0:0:root:%s:%s\n", HomeDir, b.shell()), "root:x:0:\n"
+	}
 	if uid != overflowID {
 		users += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 	}

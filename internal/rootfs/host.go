@@ -31,7 +31,9 @@ type Host struct {
 	SafeDirs   []string                 // folders with a git folder that git must trust; Workspace is always one
 	Tools      []Tool                   // what Resolver found for the command and for --tool
 	TmpBytes   int64                    // size of each memory file system
+	AsRoot     bool                     // the one user is number 0 inside
 	Root       []byte                   // a certificate (DER) that programs inside are to trust too; nil: none
+	Extra      [][]byte                 // further ones, of the user's network
 }
 
 // Plan is what the sandbox sees of the host's system.
@@ -59,7 +61,7 @@ func FromHost(h Host) (Plan, error) {
 	if err := b.system(); err != nil {
 		return Plan{}, err
 	}
-	trust, err := newTrust(b, h.Root)
+	trust, err := newTrust(b, h.Root, h.Extra)
 	if err != nil {
 		return Plan{}, err
 	}

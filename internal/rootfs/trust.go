@@ -7,6 +7,7 @@ import (
 	"encoding/asn1"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -26,7 +27,7 @@ import (
 // are links to these.
 const (
 	trustDir  = "/etc/ssl/bailey"
-	ownRoot   = trustDir + "/root.pem"  // the sandbox's own root alone
+	ownRoot   = trustDir + "/root.pem"  // the sandbox's own root, and those of the user's network
 	allRoots  = trustDir + "/roots.pem" // the host's, and that one
 	javaRoots = trustDir + "/cacerts"   // the same for Java
 )
@@ -71,31 +72,55 @@ func bundles() []string {
 	}
 }
 
-// trust builds what a sandbox trusts: what the host does, and the root with
-// which its own TLS is opened.
+// trust builds what a sandbox trusts: what the host does, the root with which
+// its own TLS is opened, and those of the user's network.
 type trust struct {
 	*builder
-	root    *x509.Certificate
-	hash    string // by which OpenSSL finds the root in a folder
-	left    int64  // bytes that may still be copied
-	entries int    // likewise
-	java    bool   // the host has a store for Java
+	roots   []anchor // the sandbox's own first, if it has one
+	left    int64    // bytes that may still be copied
+	entries int      // likewise
+	java    bool     // the host has a store for Java
 }
 
-// newTrust returns nil if nothing is opened.
-func newTrust(b *builder, root []byte) (*trust, error) {
-	if root == nil {
+// anchor is a certificate that is trusted beside the host's.
+type anchor struct {
+	*x509.Certificate
+
+	hash string // by which OpenSSL finds it in a folder; empty: it has a subject that we cannot hash
+	file string // that holds it, and nothing before it
+}
+
+func (a anchor) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: nil, Bytes: a.Raw})
+}
+
+// newTrust returns nil if there is nobody to trust beside those that the host
+// does.
+func newTrust(b *builder, root []byte, extra [][]byte) (*trust, error) {
+	t := &trust{builder: b, roots: nil, left: maxTrustTotal, entries: maxTrustEntries, java: false}
+	ders := extra
+	if root != nil {
+		ders = append([][]byte{root}, extra...)
+	}
+	if len(ders) == 0 {
 		return nil, nil //nolint:nilnil // nothing to trust
 	}
-	cert, err := x509.ParseCertificate(root)
-	if err != nil {
-		return nil, fmt.Errorf("read the sandbox's root: %w", err)
+	for i, der := range ders {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("read a root that the sandbox is to trust: %w", err)
+		}
+		hash, err := subjectHash(cert.RawSubject)
+		if err != nil && i == 0 && root != nil {
+			return nil, err
+		}
+		file := ownRoot // which begins with it
+		if i > 0 {
+			file = fmt.Sprintf("%s/root-%d.pem", trustDir, i)
+		}
+		t.roots = append(t.roots, anchor{cert, hash, file})
 	}
-	hash, err := subjectHash(cert.RawSubject)
-	if err != nil {
-		return nil, err
-	}
-	return &trust{builder: b, root: cert, hash: hash, left: maxTrustTotal, entries: maxTrustEntries, java: false}, nil
+	return t, nil
 }
 
 // place puts a private folder or file where the host has path.
@@ -155,10 +180,13 @@ var hashName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // linkHash makes the root one of a folder's.
 func (t *trust) linkHash(dir string, taken map[string]bool) {
-	for i := range 10 {
-		if name := t.hash + "." + strconv.Itoa(i); !taken[name] {
-			t.link(filepath.Join(dir, name), ownRoot)
-			return
+	for _, root := range t.roots {
+		for i := range 10 {
+			if name := root.hash + "." + strconv.Itoa(i); root.hash != "" && !taken[name] {
+				taken[name] = true
+				t.link(filepath.Join(dir, name), root.file)
+				break
+			}
 		}
 	}
 }
@@ -187,18 +215,19 @@ func (t *trust) copy(src, dst string) {
 // finish writes the stores themselves, and returns the variables for programs
 // that look nowhere else.
 func (t *trust) finish(tools []Tool) (map[string]string, error) {
-	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: nil, Bytes: t.root.Raw})
+	var own []byte
+	for _, root := range t.roots {
+		own = append(own, root.pem()...)
+		if root.file != ownRoot {
+			t.file(root.file, string(root.pem()))
+		}
+	}
 	hosts := t.hostRoots()
 	t.file(ownRoot, string(own))
 	t.file(allRoots, string(slices.Concat(hosts, []byte("\n"), own)))
-	for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/" + t.hash + ".0"} {
-		target := allRoots
-		if path != "/etc/ssl/certs/ca-certificates.crt" {
-			target = ownRoot
-		}
-		if !t.tree.exists("/etc/ssl/certs") { // where Go and others look first
-			t.link(path, target)
-		}
+	if !t.tree.exists("/etc/ssl/certs") { // where Go and others look first
+		t.link("/etc/ssl/certs/ca-certificates.crt", allRoots)
+		t.linkHash("/etc/ssl/certs", map[string]bool{})
 	}
 	if err := t.nss(); err != nil {
 		return nil, err
@@ -211,7 +240,7 @@ func (t *trust) finish(tools []Tool) (map[string]string, error) {
 	if !t.java && !elsewhere {
 		return env, nil
 	}
-	store, err := javaStore(hosts, t.root)
+	store, err := javaStore(hosts, t.roots)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +290,7 @@ func trustVariables() map[string]string {
 // (sql:$HOME/.pki/nssdb): Chromium's headless shell, for one, has no policies.
 func (t *trust) nss() error {
 	const dir = HomeDir + "/.pki/nssdb"
-	files, err := nssdb.New(dir, t.root, t.root.Subject.CommonName)
+	files, err := nssdb.New(dir, t.roots[0].Certificate, t.roots[0].Subject.CommonName) // it holds one
 	if err != nil {
 		return fmt.Errorf("make the database of certificates for NSS: %w", err)
 	}
@@ -301,14 +330,21 @@ const javaPassword = "changeit"
 
 // javaStore returns some roots as a key store of Java (JKS, which every version
 // reads).
-func javaStore(bundle []byte, own *x509.Certificate) ([]byte, error) {
+func javaStore(bundle []byte, own []anchor) ([]byte, error) {
 	store := keystore.New(keystore.WithOrderedAliases())
 	add := func(alias string, der []byte) error {
 		return store.SetTrustedCertificateEntry(alias, keystore.TrustedCertificateEntry{
 			CreationTime: time.Unix(0, 0), Certificate: keystore.Certificate{Type: "X.509", Content: der},
 		})
 	}
-	err := add("bailey", own.Raw)
+	var err error
+	for i, root := range own {
+		name := "bailey"
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+		err = errors.Join(err, add(name, root.Raw))
+	}
 	for i := 0; err == nil; i++ {
 		var block *pem.Block
 		if block, bundle = pem.Decode(bundle); block == nil {

@@ -44,9 +44,11 @@ type Config struct {
 	Root     string // state folder, on a tmpfs of the helper
 	Bundle   string // folder of config.json, on the same tmpfs
 	Net      bailey.NetMode
-	Shared   bool   // the host may change what is mounted, and that is to be seen
-	Model    bool   // ModelFD is the sandbox's end of the wire to the model gateway
-	DebugLog string // folder for gVisor's own logs; empty for none
+	Shared   bool     // the host may change what is mounted, and that is to be seen
+	Model    bool     // ModelFD is the sandbox's end of the wire to the model gateway
+	Writable bool     // the root file system has a throw-away layer in memory
+	Args     []string // further flags, each of which CheckArg has passed
+	DebugLog string   // folder for gVisor's own logs; empty for none
 }
 
 // RunArgs returns the arguments of one `runsc run`, argv[0] included.
@@ -55,7 +57,7 @@ type Config struct {
 // gVisor need not ask for what it has seen, which makes file work about three
 // times as fast; what the sandbox writes reaches the host at once all the same.
 // --overlay2=none: the root file system is read-only; an overlay would only
-// slow it down. Its files are cached without asking the host again
+// slow it down. Where it is to be writable, what is written is gVisor's memory. Its files are cached without asking the host again
 // (--file-access=exclusive, the default for the root).
 // --host-uds stays at its default none: a socket that happens to lie in the
 // workspace must not become a way out.
@@ -65,7 +67,7 @@ func RunArgs(c Config) []string {
 		"--root=" + c.Root,
 		"--platform=systrap",
 		"--directfs=true",
-		"--overlay2=none",
+		"--overlay2=" + overlay(c.Writable),
 		"--file-access-mounts=" + access(c.Shared),
 		"--ignore-cgroups",
 		"--host-settings=ignore",
@@ -80,6 +82,7 @@ func RunArgs(c Config) []string {
 	if c.DebugLog != "" {
 		args = append(args, "--debug", "--debug-log="+c.DebugLog+"/")
 	}
+	args = append(args, c.Args...)
 	args = append(args, "run", "--bundle="+c.Bundle, passFD(WireFD, guestWireFD))
 	if c.Model {
 		args = append(args, passFD(ModelFD, guestModelFD))
@@ -96,4 +99,11 @@ func access(shared bool) string {
 
 func passFD(ours, inside int) string {
 	return "--pass-fd=" + strconv.Itoa(ours) + ":" + strconv.Itoa(inside)
+}
+
+func overlay(writable bool) string {
+	if writable {
+		return "root:memory"
+	}
+	return "none"
 }

@@ -111,6 +111,7 @@ func (r *run) typed() {
 	r.mu.Lock()
 	w := r.w // there, since the command has started
 	r.mu.Unlock()
+	r.keys.seq = r.o.DetachKeys
 	buf := make([]byte, 32<<10)
 	for r.input != nil {
 		room := r.credit.wait()
@@ -118,17 +119,24 @@ func (r *run) typed() {
 			return // the command is over
 		}
 		n, err := r.input.Read(buf[:min(room, len(buf))])
-		if n > 0 {
-			r.credit.take(n)
-			_ = w.Send(wire.Stdin, buf[:n])
+		r.credit.take(n)
+		if n > 0 && r.keys.pass(buf[:n], r.typedOn) {
+			r.leave()
+			return
 		}
 		if err != nil {
 			break
 		}
 	}
-	if r.screen != nil {
+	switch {
+	case r.o.Attached && r.screen != nil:
+		r.leave() // our terminal is gone, and not the command's
+		return
+	case r.screen != nil:
 		_ = w.Send(wire.Signal, []byte{byte(syscall.SIGHUP)}) // our terminal is gone; harmless after the end
 		return
+	case r.o.Terminal != nil:
+		return // it lasts as long as the command
 	}
 	_ = w.Send(wire.StdinEOF, nil)
 }

@@ -27,6 +27,18 @@ const defaultGrace = 1500 * time.Millisecond
 // rules of the wire.
 var ErrLost = errors.New("the sandbox ended before its command did")
 
+// ErrDetached is the error of a session that somebody left while the command
+// runs on.
+var ErrDetached = errors.New("detached")
+
+// Terminal is a terminal for a command that is not one of this process's files.
+// Read returns what was typed, and io.EOF after Close.
+type Terminal interface {
+	io.ReadCloser
+	Size() (rows, cols uint16)
+	Resized() <-chan struct{} // has an element when the size is another
+}
+
 // Opener opens streams to a sandbox: a wire.Host, or what Dial returns.
 type Opener interface {
 	Open() (io.ReadWriteCloser, error)
@@ -50,6 +62,18 @@ type Options struct {
 	// Grace is how long the command may take to end after a SIGTERM or SIGHUP
 	// to this process; 0 means a second and a half.
 	Grace time.Duration
+
+	// Terminal, in place of the three files, is a terminal that others hold: its
+	// keys are the command's input. All output goes to Stdout, unfiltered.
+	Terminal Terminal
+
+	// Attached says that the command is another's (Hub): signals to this process
+	// end the session and not the command, with ErrDetached.
+	Attached bool
+
+	// DetachKeys, when they are typed one after another, end the session with
+	// ErrDetached. Empty are none.
+	DetachKeys []byte
 
 	// Started is called with the command's pid inside once it runs, before
 	// any of its output and from another goroutine; may be nil.
@@ -83,7 +107,7 @@ func (r Result) Status() int {
 func Run(ctx context.Context, opener Opener, o Options) (Result, error) {
 	r := &run{
 		o:       o,
-		done:    make(chan ending, 3),
+		done:    make(chan ending, 8),
 		stops:   make(chan struct{}, 1),
 		sending: make(chan struct{}, 1),
 		credit:  newCredit(wire.StdinWindow),
@@ -123,9 +147,10 @@ func handled() []os.Signal {
 // run is one command as the host sees it.
 type run struct {
 	o       Options
-	screen  *screen      // the user's terminal, or nil
-	shown   [2]*filtered // where standard output and errors are terminals
-	input   *pty.Input   // or nil
+	screen  *screen       // the user's terminal, or nil
+	shown   [2]*filtered  // where standard output and errors are terminals
+	input   io.ReadCloser // or nil
+	keys    keys
 	credit  *credit
 	stops   chan struct{} // the command was stopped
 	sending chan struct{} // holds an element while a frame of send is on its way
@@ -160,6 +185,13 @@ func terminalOf(w io.Writer) *os.File {
 // prepare finds out which of the standard files are terminals, and the size of
 // the one that the command gets.
 func (r *run) prepare() error {
+	if t := r.o.Terminal; t != nil {
+		x := &r.o.Command
+		x.TTY = true
+		x.Rows, x.Cols = t.Size()
+		r.input = t
+		return nil
+	}
 	stdout, stderr := terminalOf(r.o.Stdout), terminalOf(r.o.Stderr)
 	switch {
 	case stdout != nil && stderr != nil && pty.IsTerminal(r.o.Stdin):
@@ -312,7 +344,7 @@ func soon(f func()) {
 }
 
 func (r *run) result(end ending) Result {
-	res := Result{Exit: end.exit, TTY: r.screen != nil}
+	res := Result{Exit: end.exit, TTY: r.o.Command.TTY}
 	for i, f := range r.shown {
 		if f != nil && (i == 0 || f != r.shown[0]) {
 			res.Dropped.Add(f.dropped())
@@ -325,8 +357,14 @@ func (r *run) result(end ending) Result {
 func (r *run) loop(ctx context.Context, signals <-chan os.Signal) ending {
 	var late <-chan time.Time // when the grace of a SIGTERM or SIGHUP is over
 	ended := syscall.Signal(0)
+	var resized <-chan struct{}
+	if r.o.Terminal != nil {
+		resized = r.o.Terminal.Resized()
+	}
 	for {
 		select {
+		case <-resized:
+			r.resize()
 		case end := <-r.done:
 			return end
 		case <-ctx.Done():
@@ -355,6 +393,10 @@ func (r *run) take(s syscall.Signal) bool {
 	case syscall.SIGCONT:
 		r.resume()
 	default:
+		if r.o.Attached {
+			r.leave()
+			return false
+		}
 		r.send(wire.Signal, []byte{byte(s)})
 		// Before the command has started nothing inside takes an interrupt.
 		return s == syscall.SIGTERM || s == syscall.SIGHUP || (s == syscall.SIGINT && !r.running())
@@ -391,6 +433,10 @@ func (r *run) send(t wire.Type, payload []byte) {
 }
 
 func (r *run) resize() {
+	if t := r.o.Terminal; t != nil {
+		r.send(wire.Resize, wire.ResizePayload(t.Size()))
+		return
+	}
 	if r.screen == nil {
 		return
 	}
@@ -408,6 +454,10 @@ func (r *run) suspend() {
 	if r.screen != nil {
 		r.screen.suspend()
 		r.redraw()
+		return
+	}
+	if r.o.Attached {
+		_ = pty.Stop() // the command is not ours to stop
 		return
 	}
 	r.send(wire.Signal, []byte{byte(syscall.SIGSTOP)})

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/hide"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/yamlfile"
@@ -19,6 +20,9 @@ type File struct {
 	Data  []byte
 	Net   Net
 	Tasks Tasks
+	Home  Home
+	Hide  []string // patterns of files that a sandbox does not see
+	Show  []string // and of those that it sees all the same; of the user's own file
 }
 
 // Net is what one source says of the network. What it does not say is nil.
@@ -29,6 +33,11 @@ type Net struct {
 	Allow   []Held
 	Deny    []Held
 	Presets []Setting[string]
+	Key     *Setting[string] // of git over SSH: a file with the user's key; see gitEntries
+
+	Upstream *Upstream // nil: there is none
+
+	learn bool // of flags
 }
 
 // Setting is a value and where it was set.
@@ -79,15 +88,34 @@ func parse(path string, data []byte, project bool) (*File, error) {
 		return nil, err
 	}
 	f.Net = p.net(yamlfile.Get(top, "net"))
+	if f.Net.Key != nil && project { // whoever wrote the repository would choose among the user's keys
+		p.At(yamlfile.Get(top, "net"), "net.git: key: only your own file says which key is yours; leave it out here")
+	}
 	tasks := yamlfile.Get(top, "tasks")
 	if tasks != nil && project { // whoever wrote the repository would say which others may be worked on
 		p.At(tasks, "tasks: only your own file says what tasks may do; leave it out here")
 	}
+	if f.Net.Upstream != nil && project { // whoever wrote the repository would have all that is sent go by way of them
+		p.At(yamlfile.Get(yamlfile.Get(top, "net"), "upstream"), "net.upstream: only your own file says by way of whom the network is reached; leave it out here")
+	}
 	f.Tasks = p.tasks(tasks)
+	f.Home = p.home(yamlfile.Get(top, "home"), project)
+	f.Hide = p.texts(yamlfile.Get(top, "hide"), hidePattern)
+	show := yamlfile.Get(top, "show")
+	if show != nil && project {
+		p.At(show, "show: only your own file shows what is hidden; leave it out here, or use --show")
+	}
+	f.Show = p.texts(show, hidePattern)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// hidePattern says what is wrong with a pattern of hidden files.
+func hidePattern(text string) error {
+	_, err := hide.New([]string{text}, nil, nil)
+	return err
 }
 
 // net takes the section out of a node that the schema holds good.
@@ -117,6 +145,8 @@ func (p *parser) net(n *yaml.Node) Net {
 	for _, v := range yamlfile.Items(yamlfile.Get(n, "deny")) {
 		out.Deny = append(out.Deny, p.entry(v, true)...)
 	}
+	p.gitEntries(yamlfile.Get(n, "git"), &out)
+	out.Upstream = p.upstream(yamlfile.Get(n, "upstream"))
 	if out.Mode != nil && out.Mode.Value == bailey.NetAllow && len(out.Allow)+len(out.Presets) == 0 && (out.Ask == nil || !out.Ask.Value) && p.Problems() == 0 {
 		at := yamlfile.Get(n, "mode")
 		if v := yamlfile.Get(n, "allow"); v != nil {
@@ -310,6 +340,8 @@ type Flags struct {
 	Services []string // --host-service
 	Ask      bool     // --ask
 	Secrets  []SecretHost
+	Git      []string // --git
+	Learn    bool     // --learn
 }
 
 // SecretHost is a host that a secret of the run may go to.
@@ -332,6 +364,7 @@ func (f Flags) net() (Net, error) {
 		}
 		out.DNS = &Setting[bailey.DNSMode]{mode, "--dns"}
 	}
+	out.learn = f.Learn
 	if f.Ask {
 		out.Ask = &Setting[bool]{true, byAsk}
 	}
@@ -349,6 +382,11 @@ func (f Flags) net() (Net, error) {
 	for _, s := range f.Secrets {
 		out.Allow = append(out.Allow, Held{Rule: s.Rule, From: "--secret " + s.Secret, lent: true})
 	}
+	git, err := flagRules("--git", f.Git, gitFlag)
+	if err != nil {
+		return out, err
+	}
+	out.Allow = append(out.Allow, git...)
 	out.Deny, err = flagRules("--deny", f.Deny, policy.ParseDenyRule)
 	return out, err
 }
@@ -385,7 +423,7 @@ func (f Flags) mode() (*Setting[bailey.NetMode], error) {
 		return nil, flagError("--net", err)
 	case !f.Weak:
 		return &Setting[bailey.NetMode]{mode, "--net"}, nil
-	case len(f.Allow)+len(f.Presets)+len(f.Services)+len(f.Secrets) > 0: // who names hosts now means those, and no more
+	case len(f.Allow)+len(f.Presets)+len(f.Services)+len(f.Secrets)+len(f.Git) > 0: // who names hosts now means those, and no more
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, nil
 	case f.Ask:
 		return &Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, nil
@@ -404,6 +442,10 @@ func (f Flags) asking() string {
 		return "--preset"
 	case len(f.Secrets) > 0:
 		return "--secret"
+	case len(f.Git) > 0:
+		return "--git"
+	case f.Learn:
+		return byLearn
 	case f.Ask:
 		return byAsk
 	case f.Net != "" && f.Net != bailey.NetNone.String() && !f.Weak:

@@ -27,6 +27,10 @@ type Effective struct {
 	Allow   []Held
 	Deny    []Held
 	Presets []Setting[string]
+	Key     *Setting[string] // the user's key for git over SSH; nil: those of their agent
+
+	Upstream *Upstream // of the user's own file; nil: there is none
+	Learn    bool      // nothing is let through for that
 	// Widens lists what a project's file that is not trusted would add. While
 	// there is any, nothing is started; what holds is then without it.
 	Widens []Widening
@@ -45,7 +49,7 @@ type Widening struct {
 
 // Policy is what holds, for the one who decides.
 func (e Effective) Policy() policy.Policy {
-	return policy.Policy{Mode: e.Mode.Value, Allow: bare(e.Allow), Deny: bare(e.Deny), DNS: e.DNS.Value, Ask: e.Ask.Value}
+	return policy.Policy{Mode: e.Mode.Value, Allow: bare(e.Allow), Deny: bare(e.Deny), DNS: e.DNS.Value, Ask: e.Ask.Value, Learn: e.Learn}
 }
 
 func bare(list []Held) []policy.Rule {
@@ -130,6 +134,7 @@ func personal(user, flags Net, agent []Held, h mirror.Host) (Effective, error) {
 		Allow:   unwidened(slices.Concat(user.Allow, agent, of, flags.Allow)),
 		Deny:    slices.Concat(user.Deny, flags.Deny),
 		Presets: presets,
+		Key:     user.Key, Upstream: user.Upstream, Learn: flags.learn,
 	}
 	for _, n := range []Net{user, flags} {
 		if n.DNS != nil {
@@ -206,6 +211,10 @@ func (n Net) opener() string {
 // setMode finds the mode that the user alone says, or implies.
 func (e *Effective) setMode(user, flags Net) error {
 	given, asks := len(flags.Allow)+len(flags.Presets), flags.Ask != nil && flags.Ask.Value
+	by := byAsk
+	if flags.learn && !asks {
+		asks, by = true, byLearn
+	}
 	switch {
 	case flags.Mode != nil:
 		e.Mode = *flags.Mode
@@ -213,18 +222,20 @@ func (e *Effective) setMode(user, flags Net) error {
 			return bailey.NewError(bailey.Invalid, "--net none and "+flags.opener()+" contradict each other", "leave one of them out")
 		}
 		if e.Mode.Value == bailey.NetNone && asks {
-			return bailey.NewError(bailey.Invalid, "--net none and --ask contradict each other", "leave one of them out")
+			return bailey.NewError(bailey.Invalid, "--net none and "+by+" contradict each other", "leave one of them out")
 		}
 	case user.Mode != nil && (user.Mode.Value != bailey.NetNone || given == 0 && !asks):
 		e.Mode = *user.Mode
 	case user.Mode != nil && given == 0:
-		e.Mode, e.opened = Setting[bailey.NetMode]{bailey.NetAllow, byAsk}, true
+		e.Mode, e.opened = Setting[bailey.NetMode]{bailey.NetAllow, by}, true
 	case user.Mode != nil: // a flag opens the user's none, for what it names
 		e.Mode, e.opened = Setting[bailey.NetMode]{bailey.NetAllow, byAllow}, true
 	case len(e.Allow) > 0:
 		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, e.Allow[0].From}
 	case e.Ask.Value:
 		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, e.Ask.From}
+	case e.Learn:
+		e.Mode = Setting[bailey.NetMode]{bailey.NetAllow, byLearn}
 	}
 	return nil
 }
@@ -235,6 +246,7 @@ const (
 	byDefault = "default"
 	byAllow   = "--allow"
 	byAsk     = "--ask"
+	byLearn   = "--learn"
 
 	byEnvironment = "BAILEY_NET"
 )

@@ -16,11 +16,16 @@ func root() *yamlfile.Spec {
 			{Name: "mode", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: modes, Help: "How far the network reaches: nothing; what allow and presets name; any public address; private ranges too. Without it: none, or allow when there is a rule."}},
 			{Name: "allow", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: rule("Lets a sandbox reach this."), Help: "Hosts that may be reached."}},
 			{Name: "deny", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: rule("Never lets a sandbox reach this."), Help: "Hosts that are never reached, whatever allows them."}},
+			{Name: "git", Spec: gitSpec()},
+			{Name: "upstream", Spec: upstreamSpec()},
 			{Name: "presets", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Enum: PresetNames(), Help: "The name of a preset."}, Help: "Lists of hosts by name (bailey policy presets)."}},
 			{Name: "ask", Spec: &yamlfile.Spec{Kind: yamlfile.Flag, Help: "Ask a person about hosts that no rule names, in place of refusing them."}},
 			{Name: "dns", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Enum: []string{bailey.DNSRules.String(), bailey.DNSOpen.String()}, Help: "Which names are answered: those that the rules allow, or all. Connections stay ruled."}},
 		}}},
 		{Name: "tasks", Spec: tasksSpec()},
+		{Name: "home", Spec: homeSpec()},
+		{Name: "hide", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "NAME in every folder, DIR/NAME, or /DIR/NAME from the workspace's folder, with * and ?."}, Help: "Files and folders of the workspace that a sandbox does not see, beside those that usually hold secrets."}},
+		{Name: "show", Spec: &yamlfile.Spec{Kind: yamlfile.List, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "As in hide."}, Help: "Files that it sees although they are hidden. Only in your own file."}},
 	}}
 }
 

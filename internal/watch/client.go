@@ -100,6 +100,10 @@ func (c *Client) Helper(id proc.Identity) error { return c.send(Message{Helper: 
 // enforces the limit is known for certain only when it has been made.
 func (c *Client) WatchMemory(bytes int64) error { return c.send(Message{Memory: bytes}) }
 
+// Measure asks by how much the workspace has grown: a Report that Next returns
+// answers. Nobody asks again before that.
+func (c *Client) Measure() error { return c.send(Message{Measure: true}) }
+
 func (c *Client) send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,12 +36,20 @@ type Settings struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	CountHelper bool  `json:"count_helper"`
 
+	// Memories are the memory file systems of a sandbox without gVisor, as its
+	// processes name them: what is in them is in no process's memory.
+	Memories []string `json:"memories"`
+
 	// Workspace is an absolute path without symbolic links. DiskBytes and
 	// Inodes bound by how much what lies in it grows, on its own file system
 	// and on others that are mounted in it.
 	Workspace string `json:"workspace"`
-	DiskBytes int64  `json:"disk_bytes"`
-	Inodes    int64  `json:"inodes"`
+
+	// Also are further folders and files that the sandbox may write to: they
+	// count with the workspace.
+	Also      []string `json:"also"`
+	DiskBytes int64    `json:"disk_bytes"`
+	Inodes    int64    `json:"inodes"`
 
 	// Guard is what may not be left behind in the workspace: it is reverted when
 	// the starter dies without a Done. What was made since Started counts as the
@@ -57,9 +65,10 @@ type Settings struct {
 
 // Message is one line from the starter. Exactly one of its parts is set.
 type Message struct {
-	Helper *proc.Identity `json:"helper,omitempty"` // the sandbox's first process: who kills it kills all
-	Memory int64          `json:"memory,omitempty"` // Settings.MemoryBytes, known only now
-	Done   bool           `json:"done,omitempty"`   // the sandbox is over: clean up the cgroup and end
+	Helper  *proc.Identity `json:"helper,omitempty"`  // the sandbox's first process: who kills it kills all
+	Memory  int64          `json:"memory,omitempty"`  // Settings.MemoryBytes, known only now
+	Measure bool           `json:"measure,omitempty"` // how much the workspace has grown: one Report answers
+	Done    bool           `json:"done,omitempty"`    // the sandbox is over: clean up the cgroup and end
 }
 
 // The limits that a Report names.
@@ -77,7 +86,16 @@ type Report struct {
 	Ready   bool `json:"ready,omitempty"`
 	Counted bool `json:"counted,omitempty"` // with Ready: the workspace has been counted, or need not be
 
+	Growth *Growth `json:"growth,omitempty"` // by the last walk; the answer to Measure, and no limit
+
 	Limit   string `json:"limit"`   // one of the constants
 	Message string `json:"message"` // one sentence for a person
 	Value   int64  `json:"value"`   // what was measured: bytes, files, or nanoseconds
+}
+
+// Growth is by how much the workspace has grown.
+type Growth struct {
+	Bytes  int64 `json:"bytes"`
+	Inodes int64 `json:"inodes"`
+	Known  bool  `json:"known"` // it has been counted
 }

@@ -22,14 +22,15 @@ const (
 	CloseOut                  // one byte, 1 or 2: the host cannot write that output any more
 	hostTypes                 // the number of host types plus one
 
-	Started Type = iota + 10 // four bytes: pid inside
-	Stdout                   // bytes
-	Stderr                   // bytes; never with a terminal
-	Credit                   // four bytes: input that was written and may be sent again
-	Stopped                  // one byte: the command was stopped by this signal; terminals only
-	Exited                   // two bytes: exit code, and signal or 0; the last frame
-	Failed                   // one byte FailKind, then a message; the last frame
-	Ready                    // no payload: answer to OpPing and OpShutdown; the last frame
+	Started   Type = iota + 10 // four bytes: pid inside
+	Stdout                     // bytes
+	Stderr                     // bytes; never with a terminal
+	Credit                     // four bytes: input that was written and may be sent again
+	Stopped                    // one byte: the command was stopped by this signal; terminals only
+	Exited                     // two bytes: exit code, and signal or 0; the last frame
+	Failed                     // one byte FailKind, then a message; the last frame
+	Ready                      // no payload: done as asked; the last frame, but of OpDial
+	StdoutEOF                  // no payload: a connection of OpDial has no more to say
 	sandboxTypes
 )
 
@@ -127,7 +128,7 @@ func payloadBounds(t Type) (least, most uint32) {
 		return 1, 1
 	case Failed:
 		return 1, 4096
-	case StdinEOF, Ready, hostTypes, sandboxTypes:
+	case StdinEOF, StdoutEOF, Ready, hostTypes, sandboxTypes:
 		return 0, 0
 	}
 	return 0, 0

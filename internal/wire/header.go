@@ -19,6 +19,9 @@ const (
 	OpPing                   // answer with one Ready frame
 	OpShutdown               // end every process, answer with one Ready frame, exit
 	OpModel                  // listen for model calls at ModelAddr, answer with one Ready or Failed frame
+	OpHide                   // hide files of a mount, answer with one Ready or Failed frame
+	OpDial                   // connect to Port of the loopback inside, answer with Ready or Failed; frames follow
+	OpOpen                   // take addresses for the browser: Ready or Failed, then each is Stdout, answered by Stdin
 )
 
 // MaxHeader is the most bytes that an encoded Header has: the arguments and
@@ -46,7 +49,15 @@ var errMalformed = errors.New("malformed header")
 // Header is the first message of a stream.
 type Header struct {
 	Op   Op
-	Exec Exec // for OpExec, else zero
+	Exec Exec   // for OpExec, else zero
+	Hide Hide   // for OpHide, else zero
+	Port uint16 // for OpDial, else zero
+}
+
+// Hide asks for files of a mount to be hidden, before the first command.
+type Hide struct {
+	Path  string // the mount; absolute and clean
+	Rules []byte // as internal/hide writes them
 }
 
 // Exec asks for a command to be run.
@@ -71,9 +82,13 @@ type Exec struct {
 // memory file systems.
 type File struct {
 	Path string // absolute and clean
-	Mode uint16 // permission bits
+	Mode uint16 // permission bits, or LinkMode
 	Data []byte
 }
+
+// LinkMode is the mode of a symbolic link, whose Data is where it leads
+// (S_IFLNK, inode(7)).
+const LinkMode = 0o120777
 
 // ThreadReserve is by how much sandboxd's own limit of processes should exceed
 // that of commands. The runtime of Go dies when it cannot make a thread.
@@ -92,7 +107,17 @@ func (h *Header) Validate() error {
 	switch h.Op {
 	case OpExec:
 		return h.Exec.validate()
-	case OpPing, OpShutdown, OpModel:
+	case OpHide:
+		if f := (&File{Path: h.Hide.Path}); !f.usable() {
+			return fmt.Errorf("mount %q is not usable", h.Hide.Path)
+		}
+		return nil
+	case OpDial:
+		if h.Port == 0 {
+			return errors.New("no port")
+		}
+		return nil
+	case OpPing, OpShutdown, OpModel, OpOpen:
 		return nil
 	}
 	return fmt.Errorf("unknown operation %d", h.Op)
@@ -125,7 +150,7 @@ func (x *Exec) validate() error {
 }
 
 func (f *File) usable() bool {
-	return path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path && strings.IndexByte(f.Path, 0) < 0 && f.Mode <= 0o777
+	return path.IsAbs(f.Path) && path.Clean(f.Path) == f.Path && strings.IndexByte(f.Path, 0) < 0 && (f.Mode <= 0o777 || f.Mode == LinkMode)
 }
 
 // WriteHeader sends h as one write: four bytes of length, then the header.
@@ -199,6 +224,13 @@ func appendHeader(b []byte, h *Header) []byte {
 		b = binary.BigEndian.AppendUint16(b, f.Mode)
 		b = appendString(b, string(f.Data))
 	}
+	if h.Op == OpDial {
+		b = binary.BigEndian.AppendUint16(b, h.Port)
+	}
+	if h.Op == OpHide {
+		b = appendString(b, h.Hide.Path)
+		b = appendString(b, string(h.Hide.Rules))
+	}
 	return b
 }
 
@@ -230,6 +262,12 @@ func parseHeader(b []byte) (Header, error) {
 	h.Exec.Env = d.strings()
 	h.Exec.Limits = d.limits()
 	h.Exec.Files = d.files()
+	if h.Op == OpDial {
+		h.Port = d.uint16()
+	}
+	if h.Op == OpHide {
+		h.Hide = Hide{Path: d.string(), Rules: []byte(d.string())}
+	}
 	if d.failed || len(d.rest) != 0 || flags&^(flagTTY|flagMain) != 0 {
 		return Header{}, errMalformed
 	}

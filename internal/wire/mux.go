@@ -74,23 +74,29 @@ func (h *Host) Open() (io.ReadWriteCloser, error) {
 
 // Ping returns when sandboxd has answered, or the context ends, or the wire
 // is lost.
-func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, OpPing) }
+func (h *Host) Ping(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpPing}) }
 
 // Model asks sandboxd to take model calls, and returns when it does.
-func (h *Host) Model(ctx context.Context) error { return h.ask(ctx, OpModel) }
+func (h *Host) Model(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpModel}) }
+
+// Hide has files of a mount hidden, and returns when they are: by then nothing
+// may have been started.
+func (h *Host) Hide(ctx context.Context, what Hide) error {
+	return h.ask(ctx, &Header{Op: OpHide, Hide: what})
+}
 
 // Shutdown asks sandboxd to end every process: SIGTERM, SIGKILL a second
 // later. It returns when they are gone and sandboxd is about to exit.
-func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, OpShutdown) }
+func (h *Host) Shutdown(ctx context.Context) error { return h.ask(ctx, &Header{Op: OpShutdown}) }
 
 // ask returns by the end of ctx, whatever the sandbox does: when it reads
 // nothing, yamux waits without a bound to open a stream, to write to it and to
 // close it. The question then waits for the answer or for Close.
-func (h *Host) ask(ctx context.Context, op Op) error {
+func (h *Host) ask(ctx context.Context, question *Header) error {
 	answer := make(chan error, 1)
 	h.mu.Lock()
 	if !h.closed {
-		h.asking.Go(func() { answer <- h.exchange(ctx, op) })
+		h.asking.Go(func() { answer <- h.exchange(ctx, question) })
 	} else {
 		answer <- fmt.Errorf("ask sandboxd: %w", os.ErrClosed)
 	}
@@ -103,7 +109,7 @@ func (h *Host) ask(ctx context.Context, op Op) error {
 	}
 }
 
-func (h *Host) exchange(ctx context.Context, op Op) error {
+func (h *Host) exchange(ctx context.Context, question *Header) error {
 	s, err := h.Open()
 	if err != nil {
 		return err
@@ -111,7 +117,7 @@ func (h *Host) exchange(ctx context.Context, op Op) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { _ = setDeadline(s, time.Unix(1, 0)) })
 	defer stop()
-	if err := WriteHeader(s, &Header{Op: op}); err != nil {
+	if err := WriteHeader(s, question); err != nil {
 		return err
 	}
 	f, err := NewReader(s, FromSandbox).Next()

@@ -33,6 +33,9 @@ func TestHeader_ComesBackAsItWent(t *testing.T) {
 		"least":    {Op: wire.OpExec, Exec: wire.Exec{Argv: []string{"x"}}},
 		"ping":     {Op: wire.OpPing},
 		"shutdown": {Op: wire.OpShutdown},
+		"hide":     {Op: wire.OpHide, Hide: wire.Hide{Path: "/w", Rules: []byte("-a\x00")}},
+		"dial":     {Op: wire.OpDial, Port: 3000},
+		"open":     {Op: wire.OpOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

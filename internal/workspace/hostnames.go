@@ -3,6 +3,8 @@ package workspace
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/bailey-dev/bailey/internal/plants"
 )
 
 // What would run a file that a sandbox wrote (Finding.By), in the order of a
@@ -15,11 +17,12 @@ const (
 	byBuild  = "a build or a test"
 	byPacks  = "a package manager"
 	byCI     = "CI or a container"
+	byOthers = "a deployment, the desktop or another program"
 )
 
 // Runners lists what would run a file, in the order of a report.
 func Runners() []string {
-	return []string{byGit, byShell, byEditor, byAgent, byBuild, byPacks, byCI, ""}
+	return []string{byGit, byShell, byEditor, byAgent, byBuild, byPacks, byCI, byOthers, ""}
 }
 
 // hostName is a file, or a folder whose files, make a tool of the host run
@@ -40,6 +43,50 @@ func (n hostName) what() string {
 
 // policyFile is a project's policy, as internal/settings looks for it.
 const policyFile = "bailey.yaml"
+
+// runner says what would run a plant.
+func runner(kind string) string {
+	switch kind {
+	case "git-hook", "git-config":
+		return byGit
+	case "direnv", "tool-versions", "shell-startup":
+		return byShell
+	case "editor-task":
+		return byEditor
+	case "agent-settings", "agent-instructions":
+		return byAgent
+	case "build", "tool-config":
+		return byBuild
+	case "package-config", "package-script":
+		return byPacks
+	case "ci", "container", "review-rules":
+		return byCI
+	}
+	return byOthers
+}
+
+// planted are the names of the list that is held to what tasks bring back too,
+// as far as they are not in this one's already. A pattern of a path is not
+// looked for: names of a folder are compared.
+func planted(known []hostName) []hostName {
+	there := make(map[string]bool, len(known))
+	for _, n := range known {
+		there[n.name] = true
+	}
+	var list []hostName
+	for _, p := range plants.List() {
+		for _, pattern := range p.Names {
+			name := strings.Trim(pattern, "/")
+			isPattern := strings.ContainsAny(name, "*")
+			if there[name] || isPattern && strings.Contains(name, "/") {
+				continue
+			}
+			there[name] = true
+			list = append(list, hostName{name: name, by: runner(p.Kind), pattern: isPattern})
+		}
+	}
+	return list
+}
 
 // hostNames lists what is looked for: at the top of a workspace, and in the
 // folders below it.
@@ -77,7 +124,7 @@ func hostNames() []hostName {
 			list = append(list, hostName{name: name, by: group.by, pattern: strings.ContainsAny(name, "*")})
 		}
 	}
-	return list
+	return append(list, planted(list)...)
 }
 
 // hostIndex finds what a name of a folder may be, without a comparison with

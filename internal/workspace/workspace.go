@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,6 +92,15 @@ func Open(r Request) (*Workspace, error) {
 	if !r.ReadOnly && !beneath.Writable(dir) {
 		return nil, bailey.NewError(bailey.Forbidden, fmt.Sprintf("you may not write to %s (it belongs to user %d)", path, info.UID),
 			"choose a folder of your own, or use --read-only")
+	}
+	return layOut(r, path, dir)
+}
+
+// layOut lays out the folder at a path, which is open as dir and was checked.
+func layOut(r Request, path string, dir *os.File) (*Workspace, error) {
+	info, err := beneath.Lstat(dir, "")
+	if err != nil {
+		return nil, bailey.WrapError(bailey.Internal, fmt.Sprintf("look at the folder %s", path), err, "")
 	}
 	l := &layout{request: r, named: make(map[string]configNamed), global: configNamed{hooks: nil, programs: nil, files: nil}, odds: nil, w: &Workspace{
 		Path: path, UID: info.UID, GID: info.GID, Mounts: nil, Links: typedLink(r.Dir, path), Shadows: nil, SafeDirs: nil,

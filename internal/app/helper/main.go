@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
 	"github.com/bailey-dev/bailey/internal/ocispec"
+	"github.com/bailey-dev/bailey/internal/role"
 	"github.com/bailey-dev/bailey/internal/runsc"
 )
 
@@ -48,7 +50,7 @@ func Main() int {
 	// gVisor's death signal follows the thread that starts it, and the airlock
 	// throws threads away: this one stays.
 	runtime.LockOSThread()
-	if err := harden.NoCore(); err != nil { // gVisor's processes inherit it
+	if err := harden.NoDump(); err != nil { // gVisor's processes inherit it, or the sandbox's own
 		return bailey.ExitBailey
 	}
 	unix.Umask(0) // what is made here has the mode it is given; the caller's mask travels with each command
@@ -56,7 +58,9 @@ func Main() int {
 	unix.CloseOnExec(handoff.WireFD)
 	unix.CloseOnExec(handoff.ExeFD)
 	control := os.NewFile(handoff.ControlFD, "control")
-	if err := run(control); err != nil {
+	// gVisor's program takes as long to start as all that follows here; it waits
+	// for its arguments.
+	if err := run(control, !slices.Contains(os.Args, role.HelperNative)); err != nil {
 		_ = handoff.WriteReport(control, failure(err)) // a parent that is gone takes this process with it
 		return bailey.ExitBailey
 	}
@@ -74,19 +78,40 @@ func failure(err error) handoff.Report {
 	return r
 }
 
-func run(control *os.File) error {
-	// gVisor's program takes as long to start as all that follows here; it waits
-	// for its arguments.
-	g, err := launch()
-	if err != nil {
-		return layerError("gvisor", err, "")
-	}
-	if err := handoff.WriteReport(control, handoff.Report{Event: handoff.Launched}); err != nil {
-		return err
+// born are what a helper is born with, beside the control socket.
+type born struct {
+	wire *os.File // the sandbox's end
+	exe  *os.File // bailey's own binary
+}
+
+func run(control *os.File, gvisorFirst bool) error { //nolint:gocognit // the order is the point
+	in := born{wire: os.NewFile(handoff.WireFD, "wire"), exe: os.NewFile(handoff.ExeFD, "exe")}
+	var g *gvisor
+	if gvisorFirst {
+		var err error
+		if g, err = launched(control, in); err != nil {
+			return err
+		}
 	}
 	s, files, err := handoff.ReadSettings(control)
 	if err != nil {
 		return err
+	}
+	if s.Spec.Runtime == bailey.RuntimeNative {
+		if g == nil {
+			err = handoff.WriteReport(control, handoff.Report{Event: handoff.Launched})
+		} else {
+			err = g.abandon()
+		}
+		if err != nil {
+			return err
+		}
+		return native(control, in, s, files)
+	}
+	if g == nil { // what was asked for looked like another runtime
+		if g, err = launched(control, in); err != nil {
+			return err
+		}
 	}
 	if s.Model >= 0 {
 		g.model = files[s.Model]
@@ -103,8 +128,17 @@ func run(control *os.File) error {
 	return g.run(control, s, joins)
 }
 
-// prepare makes everything that gVisor is to find.
-func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
+// launched starts gVisor's program and says so.
+func launched(control *os.File, in born) (*gvisor, error) {
+	g, err := launch(in)
+	if err != nil {
+		return nil, layerError("gvisor", err, "")
+	}
+	return g, handoff.WriteReport(control, handoff.Report{Event: handoff.Launched})
+}
+
+// prepareFiles makes the file system that the sandbox is made of.
+func prepareFiles(s *handoff.Settings, files []*os.File) (*ocispec.Staged, error) {
 	if !s.CopySelf { // the small program can
 		if err := userns.CanDrop(); err != nil {
 			return nil, layerError("capabilities", err, "")
@@ -122,8 +156,14 @@ func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
 	if _, ok := errors.AsType[*layer](err); ok {
 		return nil, err
 	}
+	return st, layerError("file system", err, "")
+}
+
+// prepare makes everything that gVisor is to find.
+func prepare(s *handoff.Settings, files []*os.File) (*os.File, error) {
+	st, err := prepareFiles(s, files)
 	if err != nil {
-		return nil, layerError("file system", err, "")
+		return nil, err
 	}
 	var proxy *os.File
 	if s.Spec.Net != bailey.NetNone {
@@ -158,11 +198,12 @@ type gvisor struct {
 	cmd   *exec.Cmd
 	args  *os.File
 	model *os.File // the sandbox's end of the wire to the model gateway, or nil
+	born  born     // it was given these
 	log   *tail
 }
 
-func launch() (*gvisor, error) {
-	g := &gvisor{log: &tail{max: 16 << 10}}
+func launch(in born) (*gvisor, error) {
+	g := &gvisor{log: &tail{max: 16 << 10}, born: in}
 	null, err := os.Open("/dev/null")
 	if err != nil {
 		return nil, err
@@ -171,7 +212,6 @@ func launch() (*gvisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire := os.NewFile(handoff.WireFD, "wire")
 	g.args = argsIn
 	g.cmd = &exec.Cmd{
 		Path: fmt.Sprintf("/proc/self/fd/%d", runsc.ExeFD), Args: []string{runsc.WaitArgv0}, Env: []string{}, Dir: "/",
@@ -180,22 +220,34 @@ func launch() (*gvisor, error) {
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		WaitDelay:   stopGrace,
 	}
-	exe := os.NewFile(handoff.ExeFD, "exe")
-	for fd, f := range map[int]*os.File{runsc.WireFD: wire, runsc.ArgsFD: argsOut, runsc.ExeFD: exe, runsc.ModelFD: null, runsc.HighFD: null} {
+	for fd, f := range map[int]*os.File{runsc.WireFD: in.wire, runsc.ArgsFD: argsOut, runsc.ExeFD: in.exe, runsc.ModelFD: null, runsc.HighFD: null} {
 		g.cmd.ExtraFiles[fd-3] = f
 	}
 	if err := g.cmd.Start(); err != nil {
 		return nil, err
 	}
-	// The parent's end of the wire must see the end of the sandbox.
-	return g, errors.Join(wire.Close(), argsOut.Close(), null.Close(), exe.Close())
+	return g, errors.Join(argsOut.Close(), null.Close())
+}
+
+// abandon ends it: the sandbox is not gVisor's.
+func (g *gvisor) abandon() error {
+	err := errors.Join(g.args.Close(), g.cmd.Process.Kill())
+	_ = g.cmd.Wait() // killed
+	return err
 }
 
 // run lets gVisor go and waits for its end, or for the parent to let go.
 func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) error {
-	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Shared: !s.Spec.Exclusive, Model: g.model != nil}
+	cfg := runsc.Config{ID: s.Spec.ID, Root: stateDir, Bundle: bundleDir, Net: s.Spec.Net, Shared: !s.Spec.Exclusive, Model: g.model != nil, Writable: s.Spec.Loose.Root}
 	if s.DebugDir != "" {
 		cfg.DebugLog = debugDir
+	}
+	for _, arg := range s.Spec.Loose.RuntimeArgs {
+		checked, err := runsc.CheckArg(arg)
+		if err != nil {
+			return layerError("gvisor", err, "")
+		}
+		cfg.Args = append(cfg.Args, checked)
 	}
 	if err := g.letGo(runsc.RunArgs(cfg), joins); err != nil {
 		return layerError("gvisor", err, "")
@@ -213,6 +265,8 @@ func (g *gvisor) run(control *os.File, s *handoff.Settings, joins []*os.File) er
 // letGo hands gVisor its arguments, and with them the cgroup that it is to move
 // itself into, as does this process: what gVisor starts is in there then.
 func (g *gvisor) letGo(args []string, joins []*os.File) error {
+	// The parent's end of the wire must see the end of the sandbox.
+	_, _ = g.born.wire.Close(), g.born.exe.Close()
 	fds := make([]int, len(joins))
 	for i, f := range joins {
 		fds[i] = int(f.Fd())

@@ -85,7 +85,7 @@ func stage(s *handoff.Settings, sources []*os.File, debug *os.File) (*ocispec.St
 	if err := mount.Proc(stageDir + "/proc"); err != nil {
 		return nil, layerError("proc", err, "run outside of containers that mask /proc")
 	}
-	if err := devices(); err != nil {
+	if err := devices(s.Spec.Runtime); err != nil {
 		return nil, err
 	}
 	if debug != nil {
@@ -118,18 +118,15 @@ func stageBytes(memory int64) int64 {
 	return min(most, max(least, memory/4))
 }
 
-// devices gives runsc the few device nodes it opens.
-func devices() error {
-	for _, name := range []string{"null", "zero", "urandom", "random"} {
-		dst := stageDir + "/dev/" + name
-		if err := os.WriteFile(dst, nil, 0o600); err != nil {
-			return err
-		}
-		f, err := mount.Clone("/dev/" + name)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(mount.Attach(f, dst), f.Close()); err != nil {
+// devices gives runsc the few device nodes it opens, or a sandbox without
+// gVisor those that it has.
+func devices(r bailey.Runtime) error {
+	names := []string{"null", "zero", "urandom", "random"}
+	if r == bailey.RuntimeNative {
+		names = append(names, "full", "tty")
+	}
+	for _, name := range names {
+		if err := bindDevice("/dev/"+name, stageDir+"/dev/"+name, mount.Attr{}); err != nil {
 			return err
 		}
 	}
@@ -166,10 +163,11 @@ func attach(s *handoff.Settings, sources []*os.File, st *ocispec.Staged) error {
 	return nil
 }
 
-// inRoot reports whether mount i is read-only and lies in no other mount.
+// inRoot reports whether mount i is read-only and lies in no other mount. One of
+// which files are hidden is served by itself.
 func inRoot(s *sandbox.Spec, i int) bool {
 	m := s.Mounts[i]
-	if m.Writable {
+	if m.Writable || m.Target == s.Hidden {
 		return false
 	}
 	for k, o := range s.Mounts {

@@ -83,7 +83,7 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	j.sandbox = settings.Sandbox
-	open, err := opener(settings.Root)
+	open, err := opener(settings.Root, settings.Extra)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ type task struct {
 
 // opener returns what TLS is opened with, or nil. The roots of the machine are
 // read as long as files can be.
-func opener(sealed *pki.Sealed) (*egress.Open, error) {
+func opener(sealed *pki.Sealed, extra [][]byte) (*egress.Open, error) {
 	if sealed == nil {
 		return nil, nil //nolint:nilnil // nothing is to be opened
 	}
@@ -127,6 +127,13 @@ func opener(sealed *pki.Sealed) (*egress.Open, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		return nil, fmt.Errorf("read the roots that this machine trusts: %w", err)
+	}
+	for _, der := range extra {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("read a root of the user's network: %w", err)
+		}
+		roots.AddCert(cert)
 	}
 	return &egress.Open{Leaves: leaves, Roots: roots}, nil
 }
@@ -176,6 +183,12 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	}
 	if s.lends != nil {
 		cfg.Lender = s.lends
+	}
+	if u := s.Upstream; u != nil {
+		cfg.Upstream = egress.NewUpstream(u.Host, u.Port, u.Login, u.NoProxy)
+	}
+	if cfg.Git, err = newGit(s.Git); err != nil {
+		return err
 	}
 	way := egress.New(cfg)
 	group, ctx := errgroup.WithContext(ctx)

@@ -45,6 +45,13 @@ func (u *running) keep(e bailey.Event) {
 	}
 }
 
+// tell hands on how far a connection is, to those who listen and to no record.
+func (u *running) tell(e bailey.Event) {
+	if r, ok := netlog.Of(e, u.plan.name, u.plan.spec.ID); ok {
+		u.decisions.feed.Publish(r)
+	}
+}
+
 // closeDecisions ends the record: the proxy has said everything.
 func (u *running) closeDecisions() error {
 	u.decisions.feed.Close()

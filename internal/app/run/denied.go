@@ -127,7 +127,9 @@ func (x *denial) mend(e bailey.Event) {
 		x.addHost(host)
 	case r.Flag != "":
 		x.flags = addTo(x.flags, r.Flag)
-		x.files = addTo(x.files, r.Entry)
+		if r.Entry != "" {
+			x.files = addTo(x.files, r.Entry)
+		}
 	case r.Entry != "":
 		x.files = addTo(x.files, r.Entry)
 	}

@@ -21,8 +21,10 @@ type Work struct {
 	Programs []string       // to be shown as if the command were one of them
 }
 
-// into puts a run's own folders in the workspace's place.
-func (w *Work) into(ws *workspace.Workspace) {
+// into puts a run's own folders in the workspace's place, and beside it what is
+// shown as well.
+func (w *Work) into(ws *workspace.Workspace, own []bailey.Mount) {
+	ws.Mounts = append(ws.Mounts, own...)
 	if w == nil {
 		return
 	}

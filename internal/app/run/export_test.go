@@ -18,7 +18,7 @@ func FollowEvents(r io.Reader, sink func(bailey.Event)) { followEvents(r, sink) 
 
 // StartProxy starts a proxy, and returns why it cannot be told its settings.
 func StartProxy(s gate.Settings, uid int) error {
-	p, err := startProxy(s, uid, func(bailey.Event) {})
+	p, err := startProxy(s, uid, nil, func(bailey.Event) {})
 	if err == nil {
 		p.finish()
 	}

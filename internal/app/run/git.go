@@ -10,7 +10,7 @@ import (
 // host's git would act for it before the run is over: until the end, nobody
 // sets anything right.
 func (u *running) watchGit() {
-	u.trip = workspace.NewTripwire(u.plan.guard)
+	u.trip = workspace.NewTripwire(u.plan.guards())
 	go u.trip.Run() // until Stop, which waits for it
 	go func() {
 		if f, ok := <-u.trip.Tripped(); ok {

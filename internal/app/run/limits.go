@@ -31,7 +31,8 @@ type limits struct {
 	statuses []cgroup.Status
 	reports  chan watch.Report // closed when the watchdog is gone
 	done     bool
-	lost     atomic.Bool // that the watchdog is gone has been said
+	measuring
+	lost atomic.Bool // that the watchdog is gone has been said
 }
 
 // startLimits starts the watchdog before there is anything to clean up, then
@@ -40,24 +41,29 @@ func (u *running) startLimits() error {
 	l := u.plan.spec.Limits
 	group, err := cgroup.Find(cgroup.Config{
 		ID:     string(u.plan.spec.ID),
-		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: backstopTasks(l.Processes)},
+		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: u.backstopTasks()},
 	})
 	if err != nil {
 		return fmt.Errorf("look for cgroups: %w", err)
 	}
 	s := watch.Settings{
 		Cgroup: group.Place(), Timeout: l.Timeout, Grace: backstopGrace,
-		Workspace: u.plan.workspace, DiskBytes: l.DiskBytes, Inodes: l.Inodes,
+		Workspace: u.plan.workspace, Also: u.plan.open.writable(), DiskBytes: l.DiskBytes, Inodes: l.Inodes,
 		StaleSocket: control.Path(u.host.Dirs.Runtime, u.plan.name),
 	}
 	switch {
 	case u.req.Work != nil:
 		s.Workspace = u.req.Work.Output.Source
-	case u.req.ReadOnly || u.req.Task.bounded():
+	case u.req.ReadOnly && !u.plan.open.writes() || u.req.Task.bounded():
 		s.DiskBytes, s.Inodes = 0, 0
 	}
+	if u.plan.spec.Runtime == bailey.RuntimeNative {
+		for _, t := range u.plan.spec.Tmpfs {
+			s.Memories = append(s.Memories, t.Target)
+		}
+	}
 	if u.guarded() {
-		s.Guard, s.Started = u.plan.guard, u.stamped
+		s.Guard, s.Started = u.plan.guards(), u.stamped
 	}
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes
@@ -67,7 +73,7 @@ func (u *running) startLimits() error {
 	if err != nil {
 		return err
 	}
-	u.limits = &limits{group: group, dog: dog, reports: make(chan watch.Report, 4)}
+	u.limits = &limits{group: group, dog: dog, reports: make(chan watch.Report, 4), measuring: measuring{came: make(chan watch.Growth, 1)}}
 	if err := group.Create(); err != nil {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
@@ -97,8 +103,18 @@ func (u *running) awaitWatchdog() error {
 }
 
 // backstopTasks is above what gVisor needs for the processes inside, each of
-// which costs it up to four threads of the host.
-func backstopTasks(processes int64) int64 { return max(cgroup.BackstopTasks, 4*processes) }
+// which costs it up to four threads of the host. Without gVisor it is what the
+// sandbox may have, and room for the helper.
+func (u *running) backstopTasks() int64 {
+	processes := u.plan.spec.Limits.Processes
+	if u.plan.spec.Runtime == bailey.RuntimeNative {
+		return processes + helperTasks
+	}
+	return max(cgroup.BackstopTasks, 4*processes)
+}
+
+// helperTasks is more than the helper has of threads.
+const helperTasks = 64
 
 // cpuQuota is zero, for none, when the sandbox may use the whole machine.
 func (u *running) cpuQuota() int64 {
@@ -190,6 +206,10 @@ func (l *limits) close() error {
 // watchLimits turns what the watchdog reports into the end of the run.
 func (u *running) watchLimits() {
 	for r := range u.limits.reports {
+		if r.Growth != nil {
+			u.limits.measured(*r.Growth)
+			continue
+		}
 		message := strings.TrimPrefix(r.Message, "out of memory: ")
 		if r.Limit != watch.Timeout { // the limit's name is its flag's
 			message += "; --" + r.Limit + " raises it"

@@ -109,6 +109,7 @@ const mostRemoved = 64
 
 // noteModel keeps what the footer says.
 func (u *running) noteModel(e bailey.Event) {
+	u.uses.called(e)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := &u.modelUse

@@ -10,12 +10,12 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/airlock"
+	"github.com/bailey-dev/bailey/internal/bridge"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/environment"
 	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/harness"
-	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/rootfs"
@@ -44,19 +44,31 @@ type plan struct {
 	files     []wire.File // for the command's home
 	notes     []string    // sentences for the header
 	mounted   []bailey.Mount
+	open      opening      // of the host beside the workspace
 	root      *pki.Root    // with which TLS is opened, or nil; it leaves this process for the proxy alone
 	secrets   []lentSecret // so do their values
 	vault     *vault.Vault // that they were read from
 	model     *modelPlan   // nil: the run has none
+	git       *gitPlan     // over SSH; nil: the run has none
+	upstream  upstreamPlan
+	learned   *learned     // nil: the run does not learn
+	hiding    *hiding      // nil: no file is hidden
+	showing   []string     // --show
+	published []*published // --publish
+	opens     bool         // --open-browser
 	lacks     []string     // of a task: what its agent does not do by itself
+	agent     string       // by name; empty: another command
+	given     []string     // the names of variables that were passed, lent or set for the model
+	carried   *bridge.Carried
 
+	home        *homePlan                // nil: the home is in memory, and gone afterwards
 	environment *environment.Environment // nil: the run uses none
 	use         environment.Use          // what it gets of that
 }
 
 // makePlan checks the request against the machine and decides everything. It
 // makes nothing, so any error leaves nothing behind.
-func makePlan(h Host, r *Request) (*plan, error) {
+func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // the order of decisions is the point
 	ws, start, err := openWorkspace(&h, r)
 	if err != nil {
 		return nil, nested(h, err)
@@ -76,12 +88,19 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if err := model.apart(pol); err != nil {
 		return nil, err
 	}
+	ports, err := parsePublished(r.Publish)
+	if err != nil {
+		return nil, err
+	}
 	limits := r.Limits.Limits(h.CPUs, h.Memory)
 	if err := config.Check(limits); err != nil {
 		return nil, err
 	}
-	p := &plan{workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: pty.IsTerminal(h.Stdin) && pty.IsTerminal(h.Stdout) && pty.IsTerminal(h.Stderr)}
+	p := &plan{published: ports, workspace: ws.Path, guard: ws.Guard, policy: pol, place: place, seen: seen, lacks: in.lacks, tty: r.Background.terminal(h)}
 	p.spec = sandbox.Spec{ID: h.Helper.ID, Net: pol.Mode, Limits: limits, FirstArgs: []string{sandbox.FirstPath, sandbox.FirstArg}}
+	if err := p.chooseRuntime(r); err != nil {
+		return nil, err
+	}
 	// The first process needs room for threads of its own when a fork bomb has
 	// filled the command's.
 	p.spec.Limits.Processes += wire.ThreadReserve
@@ -92,20 +111,40 @@ func makePlan(h Host, r *Request) (*plan, error) {
 	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
+	p.agent, p.given, p.carried = preset.Name, names(env), in.carried
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
+	if p.git, err = planGit(h, ws.Path, holds); err != nil {
+		return nil, err
+	}
+	if p.upstream, err = planUpstream(h, ws.Path, holds, &p.vault); err != nil {
+		return nil, err
+	}
+	if p.learned, err = r.learning(h); err != nil {
+		return nil, err
+	}
+	if p.spec.Loose, err = r.Loose.spec(); err != nil {
+		return nil, err
+	}
+	if err := p.openHost(h, r, ws, preset); err != nil {
+		return nil, err
+	}
 	system, err := p.system(h, r, ws, preset)
 	if err != nil {
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.doubts(), p.asks(), lentNotes(p.secrets, pol), in.lent.notes)
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), p.git.notes(), p.upstream.notes, lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
+	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.hideFiles(r, ws), p.shareKernel()); err != nil {
+		return nil, errors.Join(err, p.environment.Close())
+	}
 	p.exec = wire.Exec{
 		Argv: r.Command, Dir: r.Work.dir(start), Main: true, Umask: umask(),
 		Env:    merge(system.Env, giveWay(p.proxyEnv(), slices.Concat(preset.Env, env)), preset.Env, env, []string{"BAILEY_SANDBOX=" + p.name}),
 		Files:  p.files,
 		Limits: []wire.Limit{{Resource: unix.RLIMIT_NPROC, Value: uint64(limits.Processes)}},
 	}
+	p.lendBrowser(r)
 	if preset.Name != "" {
 		p.exec.Argv = preset.Command(r.Command[1:])
 	}
@@ -119,6 +158,9 @@ type entrance struct {
 	preset harness.Preset
 	env    []string // what was given, lent and set for the model
 	lacks  []string // what the agent of a task does not do by itself
+
+	settings agentSettings
+	carried  *bridge.Carried // of the host's own settings; nil: nothing
 }
 
 // entering finds it.
@@ -137,7 +179,10 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 	if in.preset, err = findPreset(h, r, ws.Seen(), in.env, in.model); err != nil {
 		return in, err
 	}
-	in.preset, in.lacks, err = r.Task.unattended(in.preset)
+	if err = in.carry(h, r, ws.Seen()); err != nil {
+		return in, err
+	}
+	in.preset, in.lacks, err = r.headless(in.preset)
 	return in, err
 }
 
@@ -169,7 +214,7 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	id := gitdata.ReadIdentity(h.Home, h.Env.Get("XDG_CONFIG_HOME"))
 	host := rootfs.Host{
 		UID: h.UID, GID: h.GID, Hostname: p.spec.Hostname, Env: h.Env.Get, Workspace: ws.Seen(),
-		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes,
+		GitName: id.Name, GitEmail: id.Email, SafeDirs: ws.SafeDirs, TmpBytes: p.spec.Limits.TmpBytes, AsRoot: p.spec.Loose.Root,
 	}
 	if p.policy.Mode != bailey.NetNone {
 		host.Nameserver = airlock.Gateway()
@@ -177,7 +222,8 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.root != nil {
 		host.Root = p.root.DER()
 	}
-	r.Work.into(ws)
+	host.Extra = p.upstream.extra
+	r.Work.into(ws, r.Own)
 	if err := p.openEnvironment(h, r, ws); err != nil {
 		return rootfs.Plan{}, err
 	}
@@ -216,6 +262,7 @@ func (p *plan) fill(ws *workspace.Workspace, system rootfs.Plan, preset harness.
 			p.mounted = append(p.mounted, m)
 		}
 	}
+	p.git.into(p)
 	p.confine(task)
 	p.quiet = preset.Quiet
 	p.notes = slices.Concat(system.Notes, preset.Notes, ws.Notes, p.notes)
@@ -230,7 +277,7 @@ func (p *plan) proxyEnv() []string {
 
 // proxy is what the proxy is told.
 func (p *plan) proxy() (gate.Settings, error) {
-	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets)}
+	s := gate.Settings{Sandbox: p.spec.ID, Policy: p.policy, Secrets: forProxy(p.secrets), Git: p.git.hostKey(), Upstream: p.upstream.proxy, Extra: p.upstream.extra}
 	if p.root == nil {
 		return s, nil
 	}

@@ -25,7 +25,7 @@ func (u *running) header() []string {
 		access = "read-only"
 	}
 	lines := []string{
-		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, Runtime, p.workspace, access),
+		fmt.Sprintf("sandbox %s: %s, workspace %s (%s)", p.name, p.spec.Runtime, p.workspace, access),
 		u.netLine(),
 	}
 	if opened := u.plan.policy.Opened(); len(opened) > 0 {
@@ -34,6 +34,11 @@ func (u *running) header() []string {
 	for _, m := range p.mounted {
 		lines = append(lines, fmt.Sprintf("mounted read-only: %s (%s)", m.Source, m.Why))
 	}
+	lines = append(lines, u.req.Loose.lines()...)
+	lines = append(lines, p.open.lines()...)
+	lines = append(lines, p.hidingLines()...)
+	lines = append(lines, p.publishLines()...)
+	lines = append(lines, p.browserLines()...)
 	lines = append(lines, p.notes...)
 	for _, s := range u.limits.watched() {
 		switch s.Limit {
@@ -71,6 +76,9 @@ func (u *running) netLine() string {
 	}
 	if p.Ask && p.Mode.ByList() {
 		line += "; you are asked about others"
+	}
+	if p.Learn {
+		line += "; learn: what is asked for beyond that is refused, and proposed at the end"
 	}
 	if p.DNS == bailey.DNSOpen {
 		line += "; dns open: any name is looked up"
@@ -114,7 +122,9 @@ func (u *running) footer(r session.Result) {
 		u.out.must("%s", hint)
 	}
 	u.netFooter()
+	u.proposed()
 	u.modelFooter()
+	u.homeFooter()
 	if n := r.Dropped.Total(); n > 0 {
 		u.out.say("filtered from the terminal: %s", filtered(r.Dropped.Named()))
 	}
@@ -182,21 +192,31 @@ func (u *running) files() {
 		if !s.Dir {
 			rel = filepath.Join(rel, filepath.Base(s.Path))
 		}
-		found = append(found, workspace.Compare(s, workspace.Observe(s, u.sandbox.Private, rel))...)
+		seen := workspace.Observe(s, u.sandbox.Private, rel)
+		s.Path = u.plan.open.onHost(s.Path)
+		found = append(found, workspace.Compare(s, seen)...)
 	}
 	u.report(bailey.EventFileShadowed, "changed in the sandbox's own copy; the host's is as it was", found)
 	right, open := workspace.Split(u.reverted)
 	u.report(bailey.EventFileReverted, "set right after the run", right)
 	u.report(bailey.EventFileOpen, "NOT set right: do not run git in this checkout before you have looked", open)
+	if !u.req.ReadOnly {
+		u.workspaceFooter()
+	}
+	u.besideFooter()
+	if changed := u.plan.place.Look().Since(u.plan.seen); changed != "" {
+		u.warn("policy: " + changed)
+	}
+}
+
+// workspaceFooter says what the run left in the workspace for others to act upon.
+func (u *running) workspaceFooter() {
 	repos, truncated := workspace.NewGitDirs(u.plan.guard, u.stamped, scanBudget, time.Now)
 	u.report(bailey.EventFileGit, "do not run git there, nor in a checkout above, before you have looked", repos)
 	if truncated {
 		u.warn(fmt.Sprintf("not all of the workspace was looked through for new git folders: it took more than %v, or a folder could not be read", scanBudget))
 	}
 	u.reportRuns(workspace.HostRun(u.plan.guard, u.stamped))
-	if changed := u.plan.place.Look().Since(u.plan.seen); changed != "" {
-		u.warn("policy: " + changed)
-	}
 }
 
 // warn says that something works less well than it could.

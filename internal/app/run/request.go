@@ -17,35 +17,46 @@ import (
 
 // Request is one `bailey run`, as asked for.
 type Request struct {
-	Command  []string // at least one
-	Preset   bool     // Command[0] may name an agent (there was no "--")
-	Workdir  string   // --workdir; empty is the current directory
-	Net      string   // --net; empty leaves it to the rules
-	DNS      string   // --dns; empty leaves it to the files
-	NetWeak  bool     // Net is of the environment: an --allow beats it
-	Allow    []string
-	Deny     []string
-	Presets  []string // --preset
-	Services []string // --host-service
-	Ask      bool     // --ask
-	Bare     bool     // no policy file is read
-	Secrets  []string // --secret
-	lent     []settings.SecretHost
-	Models   []string // --model; none, or one
-	Budget   []string // --budget
-	Record   string   // --record
-	Env      []string // --env
-	EnvFiles []string // --env-file
-	Limits   config.LimitFlags
-	ReadOnly bool
-	Name     string
-	Tools    []string
-	Quiet    bool
-	JSON     bool
-	Task     *Task // it is the sandbox of a task or a check (Delegate)
+	Command     []string // at least one
+	Preset      bool     // Command[0] may name an agent (there was no "--")
+	Workdir     string   // --workdir; empty is the current directory
+	Net         string   // --net; empty leaves it to the rules
+	DNS         string   // --dns; empty leaves it to the files
+	NetWeak     bool     // Net is of the environment: an --allow beats it
+	Allow       []string
+	Deny        []string
+	Presets     []string // --preset
+	Services    []string // --host-service
+	Ask         bool     // --ask
+	Bare        bool     // no policy file is read
+	Secrets     []string // --secret
+	lent        []settings.SecretHost
+	Models      []string // --model; none, or one
+	Budget      []string // --budget
+	Record      string   // --record
+	Env         []string // --env
+	EnvFiles    []string // --env-file
+	Limits      config.LimitFlags
+	Hiding      Hiding
+	Publish     []string // --publish
+	OpenBrowser bool     // --open-browser
+	ReadOnly    bool
+	Name        string
+	Tools       []string
+	Quiet       bool
+	JSON        bool
+	Task        *Task // it is the sandbox of a task or a check (Delegate)
+	Unit        *Unit // nobody sits before it (Attend)
 
-	Environment string // --environment: a name or path of the store
-	Work        *Work  // of bailey's own runs; no flag sets it
+	Homes      Homes
+	Background Background
+	Open       Openings
+	Loose      Loosened
+	Kernel
+	Environment string         // --environment: a name or path of the store
+	Work        *Work          // of bailey's own runs; no flag sets it
+	Own         []bailey.Mount // read-only, of bailey's own runs; no flag sets it
+	Reach
 }
 
 // Host is the process that asks: its identity, its descriptors, its machine.
@@ -62,6 +73,7 @@ type Host struct {
 	CPUs       int
 	Memory     int64          // bytes of RAM
 	Helper     *local.Pending // launched already; nil to launch one
+	Holds      bool           // it was started by Detach
 	DebugDir   string         // where gVisor's own logs go; empty for none
 }
 
@@ -101,7 +113,7 @@ func short(err error) error {
 }
 
 func (r *Request) flags() settings.Flags {
-	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent}
+	return settings.Flags{Net: r.Net, Weak: r.NetWeak, DNS: r.DNS, Allow: r.Allow, Deny: r.Deny, Presets: r.Presets, Services: r.Services, Ask: r.Ask, Secrets: r.lent, Git: r.Git, Learn: r.Learn}
 }
 
 // Place is where the policy files for a folder are.

@@ -31,7 +31,7 @@ type proxyRole struct {
 
 // startProxy starts the role that parses what the sandbox sends out. Under
 // root it runs as an id that owns nothing.
-func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, error) {
+func startProxy(s gate.Settings, uid int, signer *os.File, sink func(bailey.Event)) (*proxyRole, error) {
 	settings, settingsIn, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make settings pipe: %w", err)
@@ -61,6 +61,9 @@ func startProxy(s gate.Settings, uid int, sink func(bailey.Event)) (*proxyRole, 
 		Path: "/proc/self/exe", Args: []string{gate.Argv0}, Env: gate.Env(), Dir: "/",
 		ExtraFiles:  []*os.File{settings, theirs, events, control},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if signer != nil {
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, signer)
 	}
 	if uid == 0 {
 		id := uint32(launch.ProxyID(launch.UnusedID(s.Sandbox)))

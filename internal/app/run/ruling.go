@@ -247,9 +247,10 @@ func (r *ruling) put(files settings.Effective, granted, refused []policy.Rule, w
 	p := files.Policy()
 	p.Allow = slices.Concat(p.Allow, granted)
 	p.Deny = slices.Concat(p.Deny, refused)
-	if p.Mode == bailey.NetAllow && len(p.Allow) == 0 && !p.Ask {
+	if p.Mode == bailey.NetAllow && len(p.Allow) == 0 && !p.Ask && !p.Learn {
 		p.Mode = bailey.NetNone // nothing could be reached
 	}
+	r.u.signer.follow(p)
 	reply, err := r.steer.tell(gate.Message{Policy: &p})
 	if err != nil {
 		return err

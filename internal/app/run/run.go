@@ -23,9 +23,6 @@ import (
 	"github.com/bailey-dev/bailey/internal/workspace"
 )
 
-// Runtime is the name of the one runtime of this version, as `ps` shows it.
-const Runtime = "gvisor"
-
 // Run makes a sandbox, runs the command in it and takes the sandbox down. It
 // returns the exit code of `bailey run`; an error means that bailey failed
 // and nothing of the sandbox is left.
@@ -34,7 +31,7 @@ func Run(ctx context.Context, h Host, r Request) (int, error) {
 		h.Helper = local.Launch(h.Caller())
 	}
 	defer h.Helper.Abandon()
-	out := &output{w: h.Stderr, json: r.JSON, quiet: r.Quiet, now: time.Now}
+	out := &output{w: r.Background.voice(h), json: r.JSON, quiet: r.Quiet, now: time.Now}
 	code, err := start(ctx, h, &r, out)
 	if err != nil && r.JSON {
 		out.failed(err)
@@ -48,13 +45,20 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := p.openHome(); err != nil {
+		return 0, err
+	}
+	defer p.closeHome() //nolint:errcheck // release was called before, but for a panic
 	out.sandbox = p.spec.ID
-	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
+	u := &running{host: h, req: r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{}), learned: p.learned}
 	if u.guarded() {
-		u.held = workspace.Hold(p.guard)
+		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
 		u.watchGit()
 		defer u.trip.Stop()
+	}
+	if err := u.prepareBackground(); err != nil {
+		return 0, err
 	}
 	return u.run(ctx)
 }
@@ -73,6 +77,7 @@ type running struct {
 	server  *control.Server
 	limits  *limits
 	proxy   *proxyRole
+	signer  *signerRole  // of a run with git over SSH
 	gateway *gatewayRole // of a run with a model
 	slot    *budget.Slot // likewise, where the model has a bound
 	sandbox *local.Sandbox
@@ -97,8 +102,10 @@ type running struct {
 	over      bool      // the command has ended
 	status    string
 	denied    denials
+	learned   *learned // of a run that learns
 
 	modelUse modelUse
+	uses     uses
 
 	decisions decisions
 }
@@ -174,6 +181,9 @@ func (u *running) acquire(ctx context.Context) error {
 	if err := u.host.Helper.Err(); err != nil {
 		return err // else the proxy would say something of its own
 	}
+	if err := u.bindPublished(ctx); err != nil {
+		return err
+	}
 	if err := u.startProxy(); err != nil {
 		return starting("proxy", err)
 	}
@@ -186,8 +196,11 @@ func (u *running) acquire(ctx context.Context) error {
 // enroll puts the sandbox's first processes under its limits, and says what
 // is about to run.
 func (u *running) enroll(pids []int) ([]*os.File, error) {
-	if err := u.startLimits(); err != nil {
+	if err := errors.Join(u.startLimits(), u.watchHome()); err != nil {
 		return nil, starting("watchdog", err)
+	}
+	if err := u.unkept(); err != nil {
+		return nil, err
 	}
 	if err := u.claimName(); err != nil {
 		return nil, starting("name", err)
@@ -196,10 +209,11 @@ func (u *running) enroll(pids []int) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.awaitWatchdog(); err != nil {
+	if err := errors.Join(u.awaitWatchdog(), u.awaitHome(pids[0])); err != nil {
 		return nil, starting("watchdog", err)
 	}
 	u.announce()
+	u.req.Background.named(u.plan.name)
 	return joins, nil
 }
 
@@ -230,7 +244,12 @@ func (u *running) startProxy() error {
 	if err != nil {
 		return err
 	}
-	p, err := startProxy(settings, u.host.UID, u.netEvent)
+	signer, err := u.startSigner()
+	if err != nil {
+		return err
+	}
+	p, err := startProxy(settings, u.host.UID, signer, u.netEvent)
+	_ = signer.Close() // which may be nil
 	if err != nil {
 		return err
 	}
@@ -294,6 +313,9 @@ func (u *running) startSandbox(ctx context.Context) error {
 	if u.wire, err = wire.NewHost(sb.Wire); err != nil {
 		return err
 	}
+	if err := u.hideFiles(ctx); err != nil {
+		return err
+	}
 	if err := u.readyModel(ctx); err != nil {
 		return err
 	}
@@ -313,25 +335,31 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	stopRules := u.rules.attend(ctx)
 	defer stopRules()
 	go u.followKey(ctx)
+	endPublished := u.servePublished(ctx)
+	endBrowser := u.lendBrowserTo(ctx)
 	stdout, stderr := u.streams()
-	result, err := session.Run(ctx, u.wire, session.Options{
+	result, err := session.Run(ctx, u.wire, u.seated(session.Options{
 		Command: u.plan.exec, Stdin: u.host.Stdin, Stdout: stdout, Stderr: stderr,
 		Started: func(int) {
 			u.ran.Store(true)
 			u.setBegun(time.Now())
 			u.out.event(bailey.Event{Type: bailey.EventSandboxStarted, Name: u.plan.name})
 		},
-	})
+	}))
+	u.leftBackground(result)
 	u.mu.Lock()
 	u.status, u.over, u.atEnd = "stopping", true, u.ended
 	u.mu.Unlock()
-	if errors.Is(err, session.ErrLost) { // gVisor is about to say why
+	if errors.Is(err, session.ErrLost) { // the runtime is about to say why
 		select {
 		case <-u.sandbox.Done():
 		case <-time.After(lastWords):
 		}
 	}
 	stopRules()
+	cancel(nil)
+	endPublished()
+	endBrowser()
 	u.end()
 	return u.verdict(result, err)
 }
@@ -391,6 +419,7 @@ func (u *running) finishRoles() {
 	if u.gateway != nil {
 		u.gateway.finish()
 	}
+	u.signer.finish()
 }
 
 // setRight undoes what the sandbox, which is gone, may not leave in the
@@ -411,6 +440,7 @@ func (u *running) release() error {
 		return nil
 	}
 	u.released = true
+	u.closePublished()
 	var errs []error
 	if u.sandbox != nil {
 		errs = append(errs, u.sandbox.Close())
@@ -421,7 +451,7 @@ func (u *running) release() error {
 		errs = append(errs, u.slot.Close())
 		u.slot = nil
 	}
-	errs = append(errs, u.closeDecisions(), u.plan.environment.Close())
+	errs = append(errs, u.closeDecisions(), u.plan.environment.Close(), u.plan.closeHome())
 	if u.limits != nil {
 		errs = append(errs, u.limits.close())
 	}
@@ -449,6 +479,9 @@ func (u *running) gone() bool {
 // netEvent takes what the proxy says. Of what it is not asked to say nothing
 // is passed on: it is the process that hostile bytes reach first.
 func (u *running) netEvent(e bailey.Event) {
+	if e.Type == bailey.EventNetOpen || e.Type == bailey.EventNetDecision {
+		u.uses.passed(e)
+	}
 	switch e.Type {
 	case bailey.EventWarning:
 		u.keep(e)
@@ -460,6 +493,8 @@ func (u *running) netEvent(e bailey.Event) {
 		e = named(e)
 		u.keep(e)
 		u.out.event(e)
+	case bailey.EventNetFlow:
+		u.tell(named(e))
 	case bailey.EventSecretUse:
 		u.keep(e)
 		u.out.event(e)
@@ -475,6 +510,9 @@ func (u *running) netEvent(e bailey.Event) {
 		defer u.mu.Unlock()
 		if !slices.Contains(u.plan.quiet, e.Host) {
 			u.denied.add(e)
+			if u.learned != nil {
+				u.learned.add(said)
+			}
 		}
 	default:
 	}
@@ -493,11 +531,13 @@ func (u *running) Info() control.Info {
 	defer u.mu.Unlock()
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
-		Runtime: Runtime, Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Mounts: u.plan.open.listed(), Loosened: u.req.Loose.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
+		Shown: u.plan.showing, Published: u.plan.publishedInfo(), Opens: u.plan.opens,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid
 	}
+	u.background(&info)
 	return info
 }
 

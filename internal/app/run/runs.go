@@ -22,7 +22,7 @@ func (u *running) reportRuns(found []workspace.Finding) {
 		return
 	}
 	for _, f := range found {
-		u.out.event(bailey.Event{Type: bailey.EventFileRuns, Path: f.Path, Message: f.What})
+		u.out.event(bailey.Event{Type: bailey.EventFileRuns, Path: f.Path, By: f.By, Message: f.What})
 	}
 	u.out.say("would run on the host:")
 	lines := runLines(found, u.plan.workspace)

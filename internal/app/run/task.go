@@ -87,7 +87,9 @@ func (u *running) stopWith(asked <-chan struct{}) {
 
 // guarded reports whether there is something of the host's that the sandbox can
 // write to, and that it must not be left with.
-func (u *running) guarded() bool { return !u.req.ReadOnly && u.req.Task == nil }
+func (u *running) guarded() bool {
+	return u.req.Task == nil && (!u.req.ReadOnly || u.plan.open.writes())
+}
 
 func (t *Task) bounded() bool { return t != nil && t.Bounded }
 
@@ -104,6 +106,9 @@ func (t *Task) id() string {
 func (u *running) streams() (stdout, stderr io.Writer) {
 	if u.req.Task != nil {
 		return u.req.Task.Stdout, u.req.Task.Stderr
+	}
+	if u.req.Unit != nil {
+		return u.req.Unit.Stdout, u.req.Unit.Stderr
 	}
 	return u.out.beside(u.host.Stdout, u.host.Stderr)
 }

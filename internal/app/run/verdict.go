@@ -60,6 +60,7 @@ func (u *running) judge(r session.Result, err error) (int, error) {
 		// It was told to end, and did so in its own way.
 		return u.endedFor(u.atEnd), nil
 	case err == nil:
+		u.tellKilled()
 		return r.Status(), nil
 	case errors.Is(err, session.ErrLost):
 		return u.lost()
@@ -98,6 +99,18 @@ func (u *running) endedFor(e *ending) int {
 	return bailey.ExitSignalBase + int(syscall.SIGKILL)
 }
 
+// tellKilled says that the kernel has killed processes of a sandbox for its
+// memory, and its command has gone on: without gVisor each is a process of the
+// kernel's, and the largest goes first.
+func (u *running) tellKilled() {
+	if u.plan.spec.Runtime != bailey.RuntimeNative || !u.limits.outOfMemory() {
+		return
+	}
+	message := fmt.Sprintf("processes were killed at the sandbox's limit of %d MiB; --memory raises it", u.plan.spec.Limits.MemoryBytes>>20)
+	u.out.event(bailey.Event{Type: bailey.EventLimitReached, Limit: watch.Memory, Message: message})
+	u.out.must("out of memory: %s", message)
+}
+
 func (u *running) outOfMemory() int {
 	u.limit = watch.Memory
 	limit := u.plan.spec.Limits.MemoryBytes
@@ -116,11 +129,13 @@ func (u *running) lost() (int, error) {
 	if e := u.whyEnded(300 * time.Millisecond); e != nil {
 		return u.endedFor(e), nil
 	}
-	message := session.ErrLost.Error()
-	hint := "if nothing in the sandbox killed its process 1, please report this; BAILEY_DEBUG=DIR keeps gVisor's logs"
+	message, hint := session.ErrLost.Error(), "if nothing in the sandbox killed its process 1, please report this"
 	if !u.ran.Load() {
-		message = "gvisor did not start the sandbox"
-		hint = "something may have changed the workspace meanwhile: try again; BAILEY_DEBUG=DIR keeps gVisor's logs"
+		message = u.plan.spec.Runtime.String() + " did not start the sandbox"
+		hint = "something may have changed the workspace meanwhile: try again"
+	}
+	if u.plan.spec.Runtime == bailey.RuntimeGvisor {
+		hint += "; BAILEY_DEBUG=DIR keeps gVisor's logs"
 	}
 	exit := u.sandbox.Exit()
 	if exit.Message != "" {
@@ -130,7 +145,7 @@ func (u *running) lost() (int, error) {
 		hint = exit.Hint
 	}
 	if log := strings.TrimSpace(exit.Log); log != "" {
-		message += ": gvisor said: " + lastLine(log)
+		message += ": " + u.plan.spec.Runtime.String() + " said: " + lastLine(log)
 	}
 	return 0, bailey.NewError(bailey.Internal, message, hint)
 }

@@ -28,6 +28,17 @@ func (d *daemon) serve(stream io.ReadWriteCloser) {
 		d.exec(stream, &h.Exec)
 	case wire.OpPing:
 		_ = wire.NewWriter(stream).Send(wire.Ready, nil)
+	case wire.OpHide:
+		w := wire.NewWriter(stream)
+		if err := hideFiles(h.Hide); err != nil {
+			_ = w.Send(wire.Failed, wire.FailPayload(wire.FailOther, err.Error()))
+			return
+		}
+		_ = w.Send(wire.Ready, nil)
+	case wire.OpDial:
+		dial(stream, h.Port)
+	case wire.OpOpen:
+		takeAddresses(stream)
 	case wire.OpModel:
 		w := wire.NewWriter(stream)
 		if err := d.calls(); err != nil {

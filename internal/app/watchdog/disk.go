@@ -3,6 +3,7 @@ package watchdog
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -109,18 +110,24 @@ func looks(roots []*os.File) <-chan size {
 	return ch
 }
 
-// fileSystems opens the workspace and each other file system that is mounted in
-// it, once each; what keeps nothing is left out.
-func fileSystems(workspace *os.File, path string) []*os.File {
-	roots := []*os.File{workspace}
-	devices := map[uint64]bool{deviceOf(workspace): true}
+// fileSystems opens those that what is watched lies on and each other one that
+// is mounted in it, once each; what keeps nothing is left out.
+func fileSystems(watched ...*os.File) []*os.File {
+	var roots []*os.File
+	devices := map[uint64]bool{}
+	for _, f := range watched {
+		if dev := deviceOf(f); !devices[dev] {
+			devices[dev] = true
+			roots = append(roots, f)
+		}
+	}
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return roots
 	}
 	for line := range strings.Lines(string(text)) {
 		at := mountPoint(line)
-		if !strings.HasPrefix(at, strings.TrimSuffix(path, "/")+"/") {
+		if !slices.ContainsFunc(watched, func(f *os.File) bool { return strings.HasPrefix(at, strings.TrimSuffix(f.Name(), "/")+"/") }) {
 			continue
 		}
 		f, err := beneath.Path(at)
@@ -169,7 +176,10 @@ func (d *dog) startBaseline(now time.Time) {
 func (d *dog) startWalk(c walkConfig, room size) {
 	g := &d.growth
 	g.steer, g.frozen = &steering{}, c.frozen
-	c.root, c.used, c.helper = int(d.workspace.Fd()), room, d.helper.PID
+	c.roots, c.used, c.helper = []int{int(d.workspace.Fd())}, room, d.helper.PID
+	for _, f := range d.also {
+		c.roots = append(c.roots, int(f.Fd()))
+	}
 	c.bornBefore, c.released, c.steer = d.set.Started, &g.released, g.steer
 	go func() { d.walks <- runWalk(c) }()
 }

@@ -19,7 +19,8 @@ import (
 type dog struct {
 	set       watch.Settings
 	report    *os.File
-	workspace *os.File // held from the start: later its name may mean another folder; or nil
+	workspace *os.File   // held from the start: later its name may mean another folder; or nil
+	also      []*os.File // likewise what is watched with it
 	held      *workspace.Held
 
 	roots  []*os.File    // the file systems that are counted: the workspace's, and those mounted in it
@@ -39,8 +40,15 @@ func newDog(s watch.Settings, report *os.File) (*dog, error) {
 	if d.workspace, err = beneath.Dir(s.Workspace); err != nil {
 		return nil, fmt.Errorf("hold the workspace: %w", err)
 	}
+	for _, path := range s.Also {
+		f, err := beneath.Path(path)
+		if err != nil {
+			return nil, fmt.Errorf("hold what is mounted: %w", err)
+		}
+		d.also = append(d.also, f)
+	}
 	if d.watchesDisk() {
-		d.roots = fileSystems(d.workspace, s.Workspace)
+		d.roots = fileSystems(append([]*os.File{d.workspace}, d.also...)...)
 	}
 	return d, nil
 }
@@ -78,6 +86,8 @@ func (d *dog) run(control <-chan watch.Message) error {
 				return d.removeCgroup()
 			case m.Helper != nil:
 				d.meet(*m.Helper)
+			case m.Measure:
+				d.tellGrowth()
 			case m.Memory > 0:
 				d.set.MemoryBytes = m.Memory
 				memory = time.Tick(memoryPeriod)
@@ -102,6 +112,14 @@ func (d *dog) ready() {
 		counted := d.growth.known || !d.watchesDisk()
 		_ = json.NewEncoder(d.report).Encode(watch.Report{Ready: true, Counted: counted})
 	}
+}
+
+// tellGrowth answers how much the workspace has grown. Who asks waits for it
+// before they ask again: the pipe always has room.
+func (d *dog) tellGrowth() {
+	g := &d.growth
+	grown := g.last.minus(g.base)
+	_ = json.NewEncoder(d.report).Encode(watch.Report{Growth: &watch.Growth{Bytes: max(grown.bytes, 0), Inodes: max(grown.inodes, 0), Known: g.known}})
 }
 
 func (d *dog) meet(id proc.Identity) {

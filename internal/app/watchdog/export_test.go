@@ -15,7 +15,7 @@ func Walk(tb testing.TB, path string, bornBefore time.Time) (bytes, inodes int64
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := runWalk(walkConfig{root: int(dir.Fd()), bornBefore: bornBefore})
+	w := runWalk(walkConfig{roots: []int{int(dir.Fd())}, bornBefore: bornBefore})
 	if err := dir.Close(); err != nil {
 		tb.Fatal(err)
 	}
@@ -35,6 +35,6 @@ func WalkAll(tb testing.TB, path string, released, deadline time.Time) (all, old
 	if !released.IsZero() {
 		since.Store(released.UnixNano())
 	}
-	w := runWalk(walkConfig{root: int(dir.Fd()), bornBefore: released, released: &since, deadline: deadline})
+	w := runWalk(walkConfig{roots: []int{int(dir.Fd())}, bornBefore: released, released: &since, deadline: deadline})
 	return w.all.inodes, w.old.bytes, w.finished
 }

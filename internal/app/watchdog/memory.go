@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
@@ -26,11 +28,16 @@ func (d *dog) checkMemory() {
 		ids = append(ids, d.helper)
 	}
 	limit := d.set.MemoryBytes
-	file := d.memoryFile(ids)
-	if max(file, sum(ids, proc.RSS)) <= limit-limit/8 {
+	file, kept := int64(0), int64(0)
+	if len(d.set.Memories) > 0 {
+		kept = d.inMemory(ids)
+	} else {
+		file = d.memoryFile(ids)
+	}
+	if max(file, sum(ids, proc.RSS))+kept <= limit-limit/8 {
 		return
 	}
-	used := max(file, sum(ids, share))
+	used := max(file, sum(ids, share)) + kept
 	if used > limit {
 		d.condemn(watch.Memory, used, fmt.Sprintf("out of memory: the sandbox used %d bytes of %d", used, limit))
 	}
@@ -60,6 +67,41 @@ func (d *dog) memoryFile(ids []proc.Identity) int64 {
 		}
 	}
 	return 0
+}
+
+// inMemory returns what a sandbox without gVisor keeps in its memory file
+// systems and in files in memory that have no name (memfd_create(2)). What is
+// mapped of that is in a process's share as well, and counts twice.
+func (d *dog) inMemory(ids []proc.Identity) int64 { //nolint:gocognit // one file after the other
+	var total int64
+	for _, at := range d.set.Memories {
+		for _, id := range ids { // the first has it, unless it has just ended
+			var st unix.Statfs_t
+			if unix.Statfs("/proc/"+strconv.Itoa(id.PID)+"/root"+at, &st) == nil {
+				total += int64(st.Blocks-st.Bfree) * st.Bsize
+				break
+			}
+		}
+	}
+	seen := map[uint64]bool{}
+	for _, id := range ids {
+		dir := "/proc/" + strconv.Itoa(id.PID) + "/fd/"
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if name, err := os.Readlink(dir + e.Name()); err != nil || !strings.HasPrefix(name, "/memfd:") {
+				continue
+			}
+			var st unix.Stat_t
+			if unix.Stat(dir+e.Name(), &st) == nil && !seen[st.Ino] {
+				seen[st.Ino] = true
+				total += st.Blocks * 512 // stat(2)
+			}
+		}
+	}
+	return total
 }
 
 // allocated returns how many bytes a file takes, or 0.

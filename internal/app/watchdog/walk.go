@@ -26,7 +26,7 @@ const coarse = 20 * time.Millisecond
 
 // walkConfig says how to walk.
 type walkConfig struct {
-	root       int           // descriptor of the folder
+	roots      []int         // descriptors of folders, and of single files
 	bornBefore time.Time     // what was made later is not old; zero: all is
 	released   *atomic.Int64 // nanoseconds: since when the command may run; nil or 0: not yet
 	steer      *steering     // what the one who waits can do; may be nil
@@ -71,8 +71,8 @@ func walkAll(c walkConfig) walk {
 		defer freeze(c.helper)()
 	}
 	w := walker{walkConfig: c, seen: map[inode]struct{}{}, burst: begin}
-	if fd, err := openDir(c.root, "."); err == nil {
-		w.folder(fd, 0)
+	for _, root := range c.roots {
+		w.root(root)
 	}
 	if c.frozen && c.helper > 0 {
 		w.nameless()
@@ -81,6 +81,18 @@ func walkAll(c walkConfig) walk {
 	w.found.finished, w.found.frozen = !w.over, c.frozen
 	w.found.end, w.found.took, w.found.used = end, end.Sub(begin), c.used
 	return w.found
+}
+
+// root counts what is in a folder, or a file.
+func (w *walker) root(at int) {
+	if fd, err := openDir(at, "."); err == nil {
+		w.folder(fd, 0)
+		return
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(at, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		w.add(&st)
+	}
 }
 
 // niceness leaves a walk a tenth of a busy CPU: with less, a sandbox that keeps
@@ -207,11 +219,13 @@ func (w *walker) nameless() {
 	if err != nil {
 		return
 	}
-	var root unix.Stat_t
-	if err := unix.Fstat(w.root, &root); err != nil {
-		return
+	devices := map[uint64]bool{}
+	for _, at := range w.roots {
+		var root unix.Stat_t
+		if err := unix.Fstat(at, &root); err == nil {
+			devices[root.Dev] = true
+		}
 	}
-	devices := map[uint64]bool{root.Dev: true}
 	for i := range w.seen {
 		devices[i.device] = true
 	}

@@ -50,6 +50,7 @@ type Sandbox struct {
 	Private *os.File // the folder of private copies, nil if there are none
 	Pid     int      // of the helper
 
+	runtime bailey.Runtime
 	process *os.Process
 	control *os.File
 	exited  chan struct{}
@@ -138,6 +139,7 @@ func (sb *Sandbox) make(ctx context.Context, p *Pending, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	sb.runtime = cfg.Spec.Runtime
 	return sb.begin(ctx, cfg.Enroll, settings, files)
 }
 
@@ -273,11 +275,11 @@ type enroller = func(pids []int) ([]*os.File, error)
 func (sb *Sandbox) enroll(enroll enroller) error {
 	var joins []*os.File
 	if enroll != nil {
-		children, err := proc.Descendants(sb.Pid)
-		if err != nil || len(children) != 1 {
-			return fmt.Errorf("look for gVisor's process: %d children: %w", len(children), err)
+		pids, err := sb.first()
+		if err != nil {
+			return err
 		}
-		if joins, err = enroll([]int{sb.Pid, children[0].PID}); err != nil {
+		if joins, err = enroll(pids); err != nil {
 			return err
 		}
 	}
@@ -286,6 +288,18 @@ func (sb *Sandbox) enroll(enroll enroller) error {
 		_ = f.Close()
 	}
 	return err
+}
+
+// first lists the processes that everything else of the sandbox descends from.
+func (sb *Sandbox) first() ([]int, error) {
+	if sb.runtime == bailey.RuntimeNative { // the helper starts nothing before it is enrolled
+		return []int{sb.Pid}, nil
+	}
+	children, err := proc.Descendants(sb.Pid)
+	if err != nil || len(children) != 1 {
+		return nil, fmt.Errorf("look for gVisor's process: %d children: %w", len(children), err)
+	}
+	return []int{sb.Pid, children[0].PID}, nil
 }
 
 // cause returns what a helper that has ended said before, which is why an

@@ -30,6 +30,18 @@ func NoCore() error {
 	return nil
 }
 
+// NoDump is NoCore for a program that the host's kernel runs for strangers. Where
+// the kernel hands core dumps to a program (a core_pattern that begins with "|"),
+// it does so whatever the limit, and as root; but for a limit of one byte, which
+// it takes as a request for none (core(5), do_coredump in fs/coredump.c), and
+// which no file of a core fits in either.
+func NoDump() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return fmt.Errorf("limit core size: %w", err)
+	}
+	return nil
+}
+
 // Undumpable is the first part of Process alone, for a role that has set
 // no-new-privileges itself.
 func Undumpable() error {
@@ -62,4 +74,26 @@ func noNewPrivileges() error {
 		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	}
 	return errno
+}
+
+// OwnKeyring gives the calling thread, and what it starts, an empty session
+// keyring in place of the caller's (session-keyring(7)). Where the kernel has no
+// keys, or its quota is used up, it stays: a filter has to refuse the calls.
+func OwnKeyring() {
+	_, _, _ = unix.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
+}
+
+// Limit lowers a limit of the process and what it starts to n, or to what it
+// may have at most, for good.
+func Limit(resource int, n int64) error {
+	var l unix.Rlimit
+	err := unix.Getrlimit(resource, &l)
+	if err == nil {
+		most := min(uint64(max(n, 0)), l.Max)
+		err = unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most})
+	}
+	if err != nil {
+		return fmt.Errorf("set resource limit %d: %w", resource, err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package landlock
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,3 +135,48 @@ func ConfineTo(r Rights) error {
 	}
 	return nil
 }
+
+// Sandbox says what ConfineSandbox leaves. Everything may be read and executed,
+// as far as it is there at all.
+type Sandbox struct {
+	Memory  []string // folders: below them all is done, but devices made
+	Dirs    []string // likewise, and no FIFO is made, unless it lies in Memory: on a disk it would hold up who reads there later
+	Files   []string // written
+	Special []string // folders of devices, terminals and processes: what is there is written, and nothing made
+}
+
+// ConfineSandbox is for a sandbox that has the host's kernel: nothing is written
+// but where the mounts let it be too, no signal is sent to and no socket without
+// a path reached outside, and from ABI 9 on no Unix socket with a path either
+// that was not made inside. It cannot be undone, and binds what is started. A
+// kernel without Landlock is an error.
+func ConfineSandbox(s Sandbox) error {
+	if Level() < SandboxLevel {
+		return ErrAbsent
+	}
+	config := ll.Config{HandledAccessFS: ll.V9.HandledAccessFS, Scoped: ll.V9.Scoped}
+	const (
+		read   = llsys.AccessFSReadFile | llsys.AccessFSReadDir | llsys.AccessFSExecute
+		write  = llsys.AccessFSWriteFile | llsys.AccessFSTruncate
+		change = write | llsys.AccessFSRemoveDir | llsys.AccessFSRemoveFile | llsys.AccessFSMakeDir | llsys.AccessFSMakeReg |
+			llsys.AccessFSMakeSock | llsys.AccessFSMakeSym | llsys.AccessFSRefer
+	)
+	rules := []ll.Rule{
+		ll.PathAccess(read, "/"),
+		ll.PathAccess(change|llsys.AccessFSMakeFifo, s.Memory...),
+		ll.PathAccess(change, s.Dirs...),
+		ll.PathAccess(write, s.Files...),
+		ll.PathAccess(write|llsys.AccessFSIoctlDev, s.Special...),
+	}
+	if err := config.BestEffort().Restrict(rules...); err != nil {
+		return fmt.Errorf("confine with landlock: %w", err)
+	}
+	return nil
+}
+
+// SandboxLevel is the ABI that ConfineSandbox needs: the first has no right to
+// move files between folders, and would refuse it everywhere.
+const SandboxLevel = 2
+
+// ErrAbsent is a kernel without Landlock.
+var ErrAbsent = errors.New("this kernel has no Landlock of ABI 2 (Linux 5.19), or it was switched off at boot")

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("FOLDER_DIR"); dir != "" {
 		os.Exit(inFolder(dir, os.Getenv("CONFINED_HOST")))
 	}
+	if dir := os.Getenv("SANDBOX_DIR"); dir != "" {
+		os.Exit(inSandbox(dir))
+	}
 	os.Exit(m.Run())
 }
 

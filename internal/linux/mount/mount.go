@@ -53,6 +53,19 @@ func SetAttr(f *os.File, a Attr) error {
 	return setAttr(f, a, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 }
 
+// SetTopAttr is SetAttr for the top of the tree alone.
+func SetTopAttr(f *os.File, a Attr) error { return setAttr(f, a, unix.AT_EMPTY_PATH) }
+
+// Restrict applies a to the one mount at an absolute path.
+func Restrict(path string, a Attr) error {
+	at, err := beneath.Path(path)
+	if err != nil {
+		return fmt.Errorf("restrict mount: %w", err)
+	}
+	defer func() { _ = at.Close() }() // O_PATH: nothing to lose
+	return SetTopAttr(at, a)
+}
+
 func setAttr(f *os.File, a Attr, flags uint) error {
 	var ma unix.MountAttr
 	if a.ReadOnly {
@@ -108,6 +121,16 @@ func Tmpfs(target, opts string) error {
 func Proc(target string) error {
 	if err := unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount proc at %s: %w", target, err)
+	}
+	return nil
+}
+
+// Devpts mounts a file system of pseudo terminals that holds none but those
+// that are opened through it.
+func Devpts(target string) error {
+	const options = "newinstance,ptmxmode=0666,mode=0620"
+	if err := unix.Mount("devpts", target, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, options); err != nil {
+		return fmt.Errorf("mount devpts at %s: %w", target, err)
 	}
 	return nil
 }

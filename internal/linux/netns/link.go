@@ -131,3 +131,13 @@ func (c *Conn) AddDefaultRoute(l Link, gateway netip.Addr) error {
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
+
+// LoopbackUp brings up the loopback link of the calling thread's namespace.
+func LoopbackUp() error {
+	c, err := Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Up(Loopback())
+}

@@ -2,6 +2,7 @@ package seccomp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,6 +17,9 @@ const Newest = newest
 
 // Starter is the filter of ConfineStarter.
 func Starter() Filter { return Filter{starter()} }
+
+// Boxed is the filter of ConfineSandbox.
+func Boxed() Filter { return Filter{sandbox()} }
 
 // Confined is the filter of Confine.
 func Confined(n Needs) Filter { return Filter{confined(n, os.Getpid())} }
@@ -45,9 +49,14 @@ func (f Filter) Errno(arch uint32, call uintptr, args [6]uint64) (syscall.Errno,
 		return 0, nil
 	case uint32(verdict)&unix.SECCOMP_RET_ACTION_FULL == unix.SECCOMP_RET_ERRNO:
 		return syscall.Errno(verdict & unix.SECCOMP_RET_DATA), nil
+	case uint32(verdict) == unix.SECCOMP_RET_KILL_PROCESS:
+		return 0, ErrKilled
 	}
 	return 0, fmt.Errorf("verdict %#x", verdict)
 }
+
+// ErrKilled is what becomes of who makes a call.
+var ErrKilled = errors.New("the process is killed")
 
 // Architecture is the one of this program.
 const Architecture = architecture

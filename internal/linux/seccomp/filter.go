@@ -13,6 +13,7 @@ import (
 type filter struct {
 	rules  []rule // one a call
 	others bool   // calls that no rule names are let through
+	deadly bool   // a call of another architecture's ends the process, in place of failing
 }
 
 // rule is about one system call, which is let through when any of the
@@ -20,7 +21,9 @@ type filter struct {
 type rule struct {
 	call   uintptr
 	when   []condition
-	absent bool // where it is refused, it fails as if this kernel had no such call
+	invert bool          // it is refused when any of the conditions holds, and let through else
+	absent bool          // where it is refused, it fails as if this kernel had no such call
+	errno  syscall.Errno // or with this; zero is EPERM
 }
 
 // condition holds when all its arguments do; an empty one always does.
@@ -57,6 +60,18 @@ func never(calls ...uintptr) []rule {
 	return list
 }
 
+// absent refuses calls as if this kernel had none of them.
+func absent(calls ...uintptr) []rule {
+	list := never(calls...)
+	for i := range list {
+		list[i].absent = true
+	}
+	return list
+}
+
+// unless refuses a call when one of the conditions holds.
+func unless(call uintptr, when ...condition) rule { return rule{call: call, when: when, invert: true} }
+
 // only lets a call through when one of the conditions holds.
 func only(call uintptr, when ...condition) rule { return rule{call: call, when: when} }
 
@@ -83,17 +98,23 @@ func refuse(errno syscall.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
+func kill() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
+
 func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: word} }
 
 // program is the filter as the kernel runs it, instruction by instruction.
 func (f filter) program() []bpf.Instruction {
+	foreign := refuse(unix.EPERM)
+	if f.deadly {
+		foreign = kill()
+	}
 	p := []bpf.Instruction{
 		load(offArch),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: architecture, SkipTrue: 1},
-		refuse(unix.EPERM),
+		foreign,
 		load(offCall),
 		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1},
-		refuse(unix.EPERM),
+		foreign,
 		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: newest, SkipFalse: 1},
 		refuse(unix.ENOSYS),
 	}
@@ -111,21 +132,32 @@ func (f filter) program() []bpf.Instruction {
 // program is what is done about the call itself. It does not end without an
 // answer.
 func (r rule) program() []bpf.Instruction {
+	met, last := allow(), r.refusal()
+	if r.invert {
+		met, last = last, met
+	}
 	var p []bpf.Instruction
 	for _, c := range r.when {
 		if len(c) == 0 {
-			return []bpf.Instruction{allow()}
+			return []bpf.Instruction{met}
 		}
-		one := []bpf.Instruction{allow()}
+		one := []bpf.Instruction{met}
 		for _, a := range slices.Backward(c) { // an argument that is another leads to the end of the condition
 			one = slices.Concat(a.program(uint8(len(one))), one)
 		}
 		p = append(p, one...)
 	}
-	if r.absent {
-		return append(p, refuse(unix.ENOSYS))
+	return append(p, last)
+}
+
+func (r rule) refusal() bpf.Instruction {
+	switch {
+	case r.absent:
+		return refuse(unix.ENOSYS)
+	case r.errno != 0:
+		return refuse(r.errno)
 	}
-	return append(p, refuse(unix.EPERM))
+	return refuse(unix.EPERM)
 }
 
 // program goes on with the next instruction where the argument is as it has to

@@ -35,6 +35,11 @@ func Confine(n Needs) error { return confined(n, os.Getpid()).install() }
 // namespace. It cannot be undone, and binds what is started.
 func ConfineStarter() error { return starter().install() }
 
+// ConfineSandbox leaves the process, and all that it starts, what programs that
+// people work with need, by a list of what is allowed: it is for a sandbox that
+// has the host's kernel (docs/adr/0017). It cannot be undone.
+func ConfineSandbox() error { return sandbox().install() }
+
 // install has the kernel apply the filter to all threads.
 func (f filter) install() error {
 	program, err := f.assemble()

@@ -20,6 +20,25 @@ func DropAll() error {
 	return leave(0)
 }
 
+// DropThread takes every capability in every set from the calling thread, the
+// bounding set included, before it executes a program.
+func DropThread() error {
+	for _, c := range AllCaps() {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	hdr := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := &[2]unix.CapUserData{}
+	if err := unix.Capset(hdr, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
 // CanDrop reports why this program could not keep a promise to drop anything
 // later, before anything is started that relies on it.
 func CanDrop() error { return prctl("read no-new-privs", unix.PR_GET_NO_NEW_PRIVS, 0) }

@@ -3,6 +3,7 @@ package userns
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -111,4 +112,17 @@ func Try() error {
 	killErr := p.Kill()
 	_, waitErr := p.Wait()
 	return errors.Join(killErr, waitErr)
+}
+
+// NoMore keeps anybody in the calling process's user namespace, and in those
+// that are below it, from making another namespace of any kind
+// (namespaces(7)). It needs CAP_SYS_RESOURCE there.
+func NoMore() error {
+	for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"} {
+		err := os.WriteFile("/proc/sys/user/max_"+kind+"_namespaces", []byte("0"), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel has no such kind
+			return fmt.Errorf("bound namespaces: %w", err)
+		}
+	}
+	return nil
 }

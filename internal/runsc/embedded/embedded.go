@@ -34,6 +34,7 @@ func Main() {
 	useCompiledFilters()
 	withoutTracePoints()
 	collectLater()
+	listenForRules()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
 		new(cmd.Gofer):        "internal",

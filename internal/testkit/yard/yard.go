@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,30 @@ import (
 
 // User is the unprivileged user of the tests; .ci/deps creates it.
 const User = "tester"
+
+// runtimeVariable names the runtime that every `bailey run` of a yard gets, but
+// for those that name one themselves; empty leaves it to bailey.
+const runtimeVariable = "BAILEY_RUNTIME_UNDER_TEST"
+
+// Native reports whether the sandboxes of the tests have the host's kernel.
+func Native() bool { return os.Getenv(runtimeVariable) == "native" }
+
+// withRuntime adds the runtime under test to a `bailey run`.
+func withRuntime(args []string) []string {
+	under := os.Getenv(runtimeVariable)
+	if under == "" || len(args) == 0 || args[0] != "run" {
+		return args
+	}
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		if a == "--runtime" || strings.HasPrefix(a, "--runtime=") {
+			return args
+		}
+	}
+	return slices.Concat([]string{"run", "--runtime", under}, args[1:])
+}
 
 // Timeout bounds one run, so that a sandbox that hangs fails its test.
 const Timeout = 90 * time.Second
@@ -182,7 +207,7 @@ func newYard(t testing.TB, uid, gid int) *Yard {
 // Command prepares `bailey args…` in the workspace with an environment of its
 // own: the identity's home, a plain PATH, nothing of the test's.
 func (y *Yard) Command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, y.Bin, args...)
+	cmd := exec.CommandContext(ctx, y.Bin, withRuntime(args)...)
 	cmd.Dir = y.Dir
 	cmd.Env = []string{
 		"HOME=" + y.Home, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -1,0 +1,134 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/bailey-dev/bailey/internal/policy"
+)
+
+// Upstream is a proxy by way of which hosts are reached, as some networks are
+// left by one alone. It is asked for a name, and resolves that itself: what of
+// that we can resolve too is judged as ever, and what we cannot is left to it.
+type Upstream struct {
+	Host  string // a name, or an address
+	Port  uint16
+	Login []byte // USER:PASSWORD; empty: none
+
+	direct func(*url.URL) (*url.URL, error)
+}
+
+// NewUpstream makes one, but for hosts that are reached directly: as NO_PROXY
+// has them, each with all below it.
+func NewUpstream(host string, port uint16, login []byte, noProxy []string) *Upstream {
+	const stand = "http://stand-in.invalid"
+	c := httpproxy.Config{HTTPSProxy: stand, HTTPProxy: stand, NoProxy: strings.Join(noProxy, ",")}
+	return &Upstream{Host: host, Port: port, Login: login, direct: c.ProxyFunc()}
+}
+
+// has reports whether a host is reached by way of the proxy.
+func (u *Upstream) has(target string) bool {
+	to, err := u.direct(&url.URL{Scheme: "https", Host: target})
+	return err == nil && to != nil
+}
+
+// through is what the upstream proxy is to be asked for, or "". What has to be
+// at an address that a rule names is dialled by us, and so is this machine.
+func (f *flow) through() string {
+	u := f.p.cfg.Upstream
+	if u == nil || f.host == policy.ServiceHost || f.p.rules.Pins(f.request()) {
+		return ""
+	}
+	host := f.host
+	if host == "" {
+		host = f.dest.Addr().String()
+	}
+	target := net.JoinHostPort(host, strconv.Itoa(int(f.dest.Port())))
+	if !u.has(target) {
+		return ""
+	}
+	return target
+}
+
+// dialThrough connects to a host by way of the upstream proxy (RFC 9110 §9.3.6).
+// That lies where the user says, whatever that is.
+func (f *flow) dialThrough(ctx context.Context, dialer net.Dialer, target string) (*net.TCPConn, error) {
+	u := f.p.cfg.Upstream
+	dialer.Control = nil
+	addrs := []netip.Addr{}
+	if a, err := netip.ParseAddr(u.Host); err == nil {
+		addrs = append(addrs, a)
+	} else if addrs, err = f.p.cfg.Resolver.Lookup(ctx, strings.ToLower(u.Host)); err != nil {
+		return nil, fmt.Errorf("find your upstream proxy: %w", err)
+	}
+	var errs []error
+	for _, a := range addrs[:min(len(addrs), maxDials)] {
+		to := netip.AddrPortFrom(a, u.Port)
+		c, err := dialer.DialContext(ctx, "tcp", to.String())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		tcp, ok := c.(*net.TCPConn)
+		if !ok {
+			return nil, errors.Join(fmt.Errorf("dial %s: bug: not a TCP connection", to), c.Close())
+		}
+		f.dialled.Store(&to)
+		if err := f.askUpstream(ctx, tcp, target); err != nil {
+			reset(tcp)
+			return nil, err
+		}
+		return tcp, nil
+	}
+	return nil, fmt.Errorf("reach your upstream proxy: %w", errors.Join(errs...))
+}
+
+// maxUpstreamHead bounds the head of the proxy's answer, in bytes.
+const maxUpstreamHead = 16 << 10
+
+// askUpstream asks for a tunnel, and takes no byte of what comes through it.
+func (f *flow) askUpstream(ctx context.Context, c *net.TCPConn, target string) error {
+	stop := context.AfterFunc(ctx, func() { reset(c) })
+	defer stop()
+	ask := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\n"
+	if login := f.p.cfg.Upstream.Login; len(login) > 0 {
+		ask += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString(login) + "\r\n"
+	}
+	_ = c.SetDeadline(f.p.cfg.Now().Add(dialTimeout))
+	if _, err := c.Write([]byte(ask + "\r\n")); err != nil {
+		return fmt.Errorf("ask your upstream proxy for %s: %w", target, err)
+	}
+	var head []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {
+		if len(head) == maxUpstreamHead {
+			return fmt.Errorf("your upstream proxy answered for %s with a head of more than %d bytes", target, maxUpstreamHead)
+		}
+		if _, err := c.Read(one); err != nil {
+			return fmt.Errorf("hear your upstream proxy about %s: %w", target, err)
+		}
+		head = append(head, one[0])
+	}
+	status, _, _ := strings.Cut(string(head), "\r\n")
+	version, code, _ := strings.Cut(status, " ")
+	code, _, _ = strings.Cut(code, " ")
+	switch {
+	case !strings.HasPrefix(version, "HTTP/1."):
+		return fmt.Errorf("your upstream proxy speaks no HTTP: %s", printable(status))
+	case code == "407":
+		return errors.New("your upstream proxy wants a login: keep USER:PASSWORD as a secret (bailey secret set NAME --for gateway), and name it in net.upstream.login")
+	case len(code) != 3 || code[0] != '2':
+		return fmt.Errorf("your upstream proxy refused %s: %s", target, printable(status))
+	}
+	return c.SetDeadline(time.Time{})
+}

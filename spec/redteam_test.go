@@ -1,0 +1,88 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bailey-dev/bailey/internal/testkit/netlab"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// triedReport is what of redteam's report is looked at.
+type triedReport struct {
+	Counts  map[string]int
+	Attacks []triedRow
+}
+
+type triedRow struct{ ID, Outcome, Inside string }
+
+// attacked runs redteam and returns its report.
+func attacked(t *testing.T, y *yard.Yard, code int, args ...string) triedReport {
+	t.Helper()
+	r := y.Run(t, append([]string{"redteam", "--json"}, args...)...)
+	var report triedReport
+	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
+		t.Fatalf("%v: exit code %d\n%s\n%s", err, r.Code, r.Stdout, r.Stderr)
+	}
+	if r.Code != code {
+		t.Errorf("exit code %d, want %d: %+v", r.Code, code, report.Counts)
+	}
+	return report
+}
+
+func outcomeOf(t *testing.T, r triedReport, id string) string {
+	t.Helper()
+	i := slices.IndexFunc(r.Attacks, func(row triedRow) bool { return row.ID == id })
+	if i < 0 {
+		t.Fatalf("no attack %s", id)
+	}
+	return r.Attacks[i].Outcome
+}
+
+// TestRedteam_NoAttackWorks: every attack fails in a sandbox, most of them work
+// without one, and nothing of them is left.
+func TestRedteam_NoAttackWorks(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		y.Wrap = lab.Enter
+		lab.Name("example.com", netlab.Evil)
+		page := filepath.Join(y.Home, "report.html")
+		r := attacked(t, y, 0, "--allow", "allow.test", "--html", page)
+		idle := 0
+		for _, row := range r.Attacks {
+			switch row.Outcome {
+			case "held":
+			case "idle":
+				idle++
+			default:
+				t.Errorf("%s %s: %s", row.ID, row.Outcome, row.Inside)
+			}
+		}
+		if len(r.Attacks) < 70 || idle > len(r.Attacks)/4 {
+			t.Errorf("%d attacks, %d of which say nothing: %+v", len(r.Attacks), idle, r.Attacks)
+		}
+		if got := outcomeOf(t, r, "EGR-06/name"); got != "held" {
+			t.Errorf("the look-up of an unlisted name: %s", got)
+		}
+		html, err := os.ReadFile(page)
+		if err != nil || !strings.Contains(string(html), "RES-02/hook") {
+			t.Errorf("the page: %v\n%s", err, html)
+		}
+		for _, dir := range []string{y.Dir, filepath.Join(y.Home, ".local", "state", "bailey")} {
+			if left, _ := filepath.Glob(filepath.Join(dir, ".bailey-redteam*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		}
+		r = attacked(t, y, 0, "--net", "open", "--only", "EGR-06", "--only", "EGR-10")
+		if name, service := outcomeOf(t, r, "EGR-06/name"), outcomeOf(t, r, "EGR-10/tcp4"); name != "idle" || service != "held" {
+			t.Errorf("with every host let through: an unlisted name %s, a service of the host %s", name, service)
+		}
+		if r := y.Run(t, "redteam", "--only", "ISO-99"); r.Code != 125 || !strings.Contains(r.Stderr, "ISO-99") {
+			t.Errorf("an attack that is not there: exit code %d, %s", r.Code, r.Stderr)
+		}
+	})
+}

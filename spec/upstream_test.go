@@ -1,0 +1,220 @@
+package spec_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/bailey-dev/bailey/internal/testkit/netlab"
+	"github.com/bailey-dev/bailey/internal/testkit/yard"
+)
+
+// exit is a network's own proxy: it answers CONNECT, and knows names that nobody
+// else does.
+type exit struct {
+	lab   *netlab.Lab
+	login string
+	mu    sync.Mutex
+	seen  []string
+}
+
+const exitAt = "11.0.0.53:3128" // in the world
+
+func newExit(t *testing.T, lab *netlab.Lab, login string) *exit {
+	t.Helper()
+	x := &exit{lab: lab, login: login}
+	ln := lab.Listen(exitAt)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go x.serve(t, c)
+		}
+	}()
+	return x
+}
+
+func (x *exit) serve(t *testing.T, c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	r, err := http.ReadRequest(in)
+	if err != nil || r.Method != http.MethodConnect {
+		return
+	}
+	x.mu.Lock()
+	x.seen = append(x.seen, r.Host)
+	x.mu.Unlock()
+	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte(x.login)); x.login != "" && r.Header.Get("Proxy-Authorization") != want {
+		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	host, port, _ := net.SplitHostPort(r.Host)
+	if host == "refused.test" {
+		_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\x1b[31m\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	to, ok := map[string]string{"allow.test": "11.0.0.10", "corp.test": "11.0.0.10", "evil.test": "11.0.0.66"}[host]
+	if !ok {
+		to = host
+	}
+	up, err := x.lab.Dial(t.Context(), "tcp", net.JoinHostPort(to, port))
+	if err != nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	defer up.Close()
+	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() { _, _ = io.Copy(up, in) }()
+	_, _ = io.Copy(c, up)
+}
+
+func (x *exit) asked() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := x.seen
+	x.seen = nil
+	return out
+}
+
+// TestEGR05_Upstream: by way of the network's own proxy the same hosts are
+// reached as without, and no others; what this machine resolves is judged before
+// the proxy is asked.
+func TestEGR05_Upstream(t *testing.T) {
+	t.Attr("claim", "EGR-05")
+	t.Attr("claim", "EGR-04")
+	t.Parallel()
+	const script = `
+get() { printf '%s: ' "$1"; curl -sS --max-time 20 "$@" 2>&1 | head -c 300; echo; }
+get http://allow.test/
+get https://allow.test/ -k
+get http://allow.test/ --noproxy '*'
+get http://corp.test/
+get http://refused.test/
+get http://evil.test/
+get http://private.test:8080/
+get http://loop.test:8080/
+get http://metadata.google.internal/
+get http://169.254.169.254/
+get http://10.11.12.13:8080/
+get http://127.0.0.1.:8080/`
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		x := newExit(t, lab, "")
+		y.Wrap = lab.Enter
+		flags := []string{"--name", "web", "--tool", "curl"}
+		for _, host := range []string{"allow.test", "corp.test", "refused.test", "private.test:8080", "loop.test:8080"} {
+			flags = append(flags, "--allow", host)
+		}
+		userPolicy(t, y, "net:\n  upstream: {proxy: 'http://"+exitAt+"'}\n")
+		r := y.Sh(t, script, flags...)
+		saysAll(t, r, "http://allow.test/: "+helloAllowed, "https://allow.test/: "+helloAllowed, "http://corp.test/: hello from corp.test at 11.0.0.10",
+			"upstream: hosts are reached by way of http://"+exitAt, "your upstream proxy refused refused.test:80: HTTP/1.1 403 Forbidden")
+		if strings.Contains(r.Stdout+r.Stderr, "\x1b") || strings.Contains(r.Stdout, "canary") || strings.Contains(r.Stdout, "hello from evil") {
+			t.Errorf("something got through:\n%s%s", r.Stdout, r.Stderr)
+		}
+		asked := x.asked()
+		slices.Sort(asked)
+		if got := strings.Join(slices.Compact(asked), " "); got != "allow.test:443 allow.test:80 corp.test:80 refused.test:80" {
+			t.Errorf("the upstream proxy was asked for %s", got)
+		}
+		// What no_proxy names goes directly, and so does what a rule pins.
+		userPolicy(t, y, "net:\n  allow: [{host: private.test, ports: [8080], addresses: [10.11.12.13]}]\n  upstream: {proxy: 'http://"+exitAt+"', no_proxy: [allow.test]}\n")
+		r = y.Sh(t, script, "--tool", "curl", "--allow", "allow.test")
+		saysAll(t, r, "http://allow.test/: "+helloAllowed, "canary")
+		if got := x.asked(); len(got) > 0 {
+			t.Errorf("the upstream proxy was asked for %v", got)
+		}
+		// Twin: without the upstream proxy its names are nobody's.
+		userPolicy(t, y, "net: {}\n")
+		if r = y.Sh(t, "curl -sS http://corp.test/", "--tool", "curl", "--allow", "corp.test"); strings.Contains(r.Stdout, "hello") {
+			t.Errorf("corp.test is known: %s", r.Stdout)
+		}
+	})
+}
+
+// TestSEC06_UpstreamLogin: the login for the upstream proxy is a secret of the
+// vault that no sandbox can be lent, and is seen nowhere.
+func TestSEC06_UpstreamLogin(t *testing.T) {
+	t.Attr("claim", "SEC-06")
+	t.Parallel()
+	const login = "me:canary-pass-4711"
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		x := newExit(t, lab, login)
+		y.Wrap = lab.Enter
+		keep := func(name string, more ...string) {
+			y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(login) }, append([]string{"secret", "set", name}, more...)...).OK(t)
+		}
+		keep("exit", "--for", "gateway")
+		keep("plain", "--host", "allow.test")
+		run := func(settings string) yard.Result {
+			userPolicy(t, y, "net: {upstream: {proxy: 'http://"+exitAt+"'"+settings+"}}\n")
+			return y.Sh(t, "curl -sS --max-time 20 http://allow.test/ 2>&1; env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'", "--tool", "curl", "--allow", "allow.test")
+		}
+		r := run(", login: exit")
+		saysAll(t, r, helloAllowed)
+		said := r.Stdout + r.Stderr + y.Run(t, "net", "log", "--json").Stdout
+		for _, secret := range []string{"canary-pass", base64.StdEncoding.EncodeToString([]byte(login))} {
+			if strings.Contains(said, secret) {
+				t.Errorf("%s is to be seen:\n%s", secret, said)
+			}
+		}
+		saysAll(t, run(""), "your upstream proxy wants a login")
+		saysAll(t, run(", login: plain").Exit(t, 125), "a sandbox can be lent it")
+		saysAll(t, run(", login: nobody").Exit(t, 125), "nobody")
+		if len(x.asked()) == 0 {
+			t.Error("nobody asked the proxy")
+		}
+	})
+}
+
+// TestEGR13_UpstreamProject: a project's file says nothing of the way out, and a
+// file of roots is one, from outside of the workspace.
+func TestEGR13_UpstreamProject(t *testing.T) {
+	t.Attr("claim", "EGR-13")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		y.Wrap = lab.Enter
+		y.Write(t, "bailey.yaml", "net: {upstream: {proxy: 'http://evil.test:1'}}\n")
+		doesNotStart(t, y, "only your own file says by way of whom")
+		y.Write(t, "bailey.yaml", "net: {}\n")
+		key := y.WriteHome(t, "key.pem", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+		for settings, words := range map[string]string{
+			"ca: " + key: "it holds a PRIVATE KEY too", "ca: /none.pem": "cannot be read", "ca: none.pem": "no absolute path",
+			"ca: " + y.Write(t, "ca.pem", ""):   "lies in the workspace",
+			"proxy: 'socks5://example.com:1'":   "write it as http://",
+			"proxy: 'http://me:pw@example.com'": "holds a login",
+			"login: x":                          "says nothing without proxy",
+		} {
+			userPolicy(t, y, "net: {upstream: {"+settings+"}}\n")
+			r := y.Sh(t, "true", "--allow", "allow.test").Exit(t, 125)
+			if !strings.Contains(r.Stderr, words) || strings.Contains(r.Stderr, "pw@") {
+				t.Errorf("%s: want %q in %s", settings, words, r.Stderr)
+			}
+		}
+		// The roots are for hosts whose TLS is opened, and for programs inside.
+		const script = "curl -sS https://allow.test/x 2>&1; curl -sS https://evil.test/ 2>&1; true"
+		policy := "net: {allow: [{host: allow.test, inspect: true}, evil.test]%s}\n"
+		userPolicy(t, y, fmt.Sprintf(policy, ""))
+		r := y.Sh(t, script, "--tool", "curl")
+		if strings.Contains(r.Stdout, "hello from") {
+			t.Errorf("trusted without it: %s", r.Stdout)
+		}
+		userPolicy(t, y, fmt.Sprintf(policy, ", upstream: {ca: "+lab.CAFile()+"}"))
+		r = y.Sh(t, script, "--tool", "curl")
+		saysAll(t, r, helloAllowed, "hello from evil.test", "trusted too: 1 certificates of "+lab.CAFile())
+		userPolicy(t, y, "net: {allow: [evil.test], upstream: {ca: "+lab.CAFile()+"}}\n")
+		saysAll(t, y.Sh(t, script, "--tool", "curl"), "hello from evil.test")
+	})
+}
