@@ -62,17 +62,30 @@ type modelLab struct {
 
 func newModelLab(t *testing.T, script func(l *modelLab) []provider.Turn) *modelLab {
 	t.Helper()
-	l := &modelLab{yard: yard.Unprivileged(t), lab: netlab.New(t), bin: agents.Bin(t)}
-	l.yard.Wrap = l.lab.Enter
+	l := newProviderLab(t, yard.Unprivileged(t))
 	l.yard.Write(t, "hello.txt", "one\ntwo\nthree\n")
-	l.yard.WriteHome(t, ".config/bailey/models.yaml", modelsFile)
 	l.model = provider.New(providerKey, script(l)...)
-	srv := &http.Server{Handler: l.model}
+	l.serve(t, l.model)
+	return l
+}
+
+// newProviderLab has no provider yet.
+func newProviderLab(t *testing.T, y *yard.Yard) *modelLab {
+	t.Helper()
+	l := &modelLab{yard: y, lab: netlab.New(t), bin: agents.Bin(t), model: nil}
+	l.yard.Wrap = l.lab.Enter
+	l.yard.WriteHome(t, ".config/bailey/models.yaml", modelsFile)
+	l.yard.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(providerKey) }, "secret", "set", "provider-key", "--for", "gateway").OK(t)
+	return l
+}
+
+// serve is the provider, on the host's loopback.
+func (l *modelLab) serve(t *testing.T, h http.Handler) {
+	t.Helper()
+	srv := &http.Server{Handler: h}
 	listener := l.lab.Listen(providerAt)
 	go func() { _ = srv.Serve(listener) }()
 	t.Cleanup(func() { _ = srv.Close() })
-	l.yard.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(providerKey) }, "secret", "set", "provider-key", "--for", "gateway").OK(t)
-	return l
 }
 
 // run runs a shell script in a sandbox that has the agent and the model.

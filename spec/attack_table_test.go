@@ -15,11 +15,33 @@ import (
 	"testing"
 )
 
-const attacksFile = "../docs/attacks.md"
+// A caseTable is a page with a row for each of a fixed list of cases.
+type caseTable struct {
+	file, mark string // the page, and the word in the marks around its tables
+	cases      []partCases
+	saysCase   bool // a test says the cases that it is for
+}
+
+type partCases struct{ part, ids string }
+
+var (
+	attackTable = caseTable{"../docs/attacks.md", "attacks", attackCases, true}
+	reportTable = caseTable{"../docs/reports.md", "reports", reportCases, false}
+)
+
+// reportCases is the fixed list of what users of other sandboxes reported.
+var reportCases = []partCases{
+	{"Terminal, signals, processes", "A1 A2 A3 A5 A6 A7 A9 A10 A11"},
+	{"Files, git, ownership", "B1 B2 B3 B5 B6 B7 B9 B10 B11 B13 B14 B15 B17 B18"},
+	{"Network and tools", "C1 C2 C3 C5 C6 C7 C9 C10 C11 C13 C14 C15 C17 C18"},
+	{"Logins, MCP, browsers, clipboard", "D1 D2 D3 D5 D6 D7 D9"},
+	{"Ways around the sandbox", "E1 E2 E3 E5 E6 E7 E9 E10 E11 E13 E14 E15 E17"},
+	{"Platform, speed, use", "F1 F2 F3 F5 F6 F7 F9 F10 F11"},
+}
 
 // attackCases is the fixed list of cases: for each part of docs/attacks.md
 // those that need a row. A case is never dropped; a new one gets a new number.
-var attackCases = []struct{ part, ids string }{
+var attackCases = []partCases{
 	{"Which host is meant", "A001 A002 A004 A005 A006 A008 A009 A010 A012 A013 A014 A016 A017 A018 A020 A021 A022 A024 A025 A026 A028 A029 A030 A032 A033 A034 A036 A037 A038 A040"},
 	{"Matching", "A041 A042 A044 A045 A046 A048 A049 A050 A050b A050c A050d A050e"},
 	{"Addresses", "A052 A053 A054 A056 A057 A058 A060 A061 A062 A064 A065 A066 A068 A069 A070 A072 A073 A074"},
@@ -33,14 +55,25 @@ var attackCases = []struct{ part, ids string }{
 	{"Git and results", "C041 C042 C044 C045 C046 C048 C049 C050 C052 C053 C054 C056 C057 C058 C060 C061 C062 C064 C065 C066 C068 C069 C070 C072 C073 C074 C076 C077 C078 C080 C081"},
 }
 
-// attackRow is one row of docs/attacks.md, and the part that it stands in.
+// attackRow is one row of a table of cases, and the part that it stands in.
 type attackRow struct{ part, id, tried, tests, result string }
 
 // TestAttackTable holds docs/attacks.md, the list of cases and the tests to
 // each other.
 func TestAttackTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(attacksFile)
+	attackTable.hold(t)
+}
+
+// TestReportTable does so for docs/reports.md.
+func TestReportTable(t *testing.T) {
+	t.Parallel()
+	reportTable.hold(t)
+}
+
+func (c caseTable) hold(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile(c.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +81,8 @@ func TestAttackTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, problems := readAttacks(string(page))
-	for _, p := range append(problems, checkAttacks(rows, tests)...) {
+	rows, problems := c.read(string(page))
+	for _, p := range append(problems, c.check(rows, tests)...) {
 		t.Error(p)
 	}
 	// The page names tests elsewhere too.
@@ -60,12 +93,12 @@ func TestAttackTable(t *testing.T) {
 	}
 }
 
-// readAttacks returns the rows of the page, and what is wrong with their form.
-func readAttacks(page string) (rows []attackRow, problems []string) {
-	_, rest, ok := strings.Cut(page, "<!-- attacks:begin -->")
-	text, _, ok2 := strings.Cut(rest, "<!-- attacks:end -->")
+// read returns the rows of the page, and what is wrong with their form.
+func (c caseTable) read(page string) (rows []attackRow, problems []string) {
+	_, rest, ok := strings.Cut(page, "<!-- "+c.mark+":begin -->")
+	text, _, ok2 := strings.Cut(rest, "<!-- "+c.mark+":end -->")
 	if !ok || !ok2 {
-		return nil, []string{"the marks attacks:begin and attacks:end are missing"}
+		return nil, []string{fmt.Sprintf("the marks %s:begin and %[1]s:end are missing", c.mark)}
 	}
 	part := ""
 	for line := range strings.Lines(text) {
@@ -168,8 +201,8 @@ func (n testNames) add(file *ast.File) {
 	}
 }
 
-// checkAttacks returns every disagreement between rows, cases and tests.
-func checkAttacks(rows []attackRow, tests testNames) []string {
+// check returns every disagreement between rows, cases and tests.
+func (c caseTable) check(rows []attackRow, tests testNames) []string {
 	var problems []string
 	seen := map[string]string{}
 	for _, r := range rows {
@@ -177,9 +210,9 @@ func checkAttacks(rows []attackRow, tests testNames) []string {
 			problems = append(problems, r.id+": two rows")
 		}
 		seen[r.id] = r.part
-		problems = append(problems, checkAttack(r, tests)...)
+		problems = append(problems, c.checkRow(r, tests)...)
 	}
-	for _, part := range attackCases {
+	for _, part := range c.cases {
 		for id := range strings.FieldsSeq(part.ids) {
 			if seen[id] != part.part {
 				problems = append(problems, fmt.Sprintf("%s: no row under %q", id, part.part))
@@ -189,8 +222,8 @@ func checkAttacks(rows []attackRow, tests testNames) []string {
 	return problems
 }
 
-func checkAttack(r attackRow, tests testNames) []string {
-	if caseID.FindString(r.id) != r.id || r.tried == "" || r.result == "" {
+func (c caseTable) checkRow(r attackRow, tests testNames) []string {
+	if c.saysCase && caseID.FindString(r.id) != r.id || r.tried == "" || r.result == "" {
 		return []string{fmt.Sprintf("%s: a row is a case, what is tried, tests and the result", r.id)}
 	}
 	named := namedTests(r.tests)
@@ -205,7 +238,7 @@ func checkAttack(r attackRow, tests testNames) []string {
 		switch cases, ok := tests[name]; {
 		case !ok:
 			problems = append(problems, fmt.Sprintf("%s: there is no %s", r.id, name))
-		case !cases[r.id]:
+		case c.saysCase && !cases[r.id]:
 			problems = append(problems, fmt.Sprintf("%s: no name in the file of %s says the case", r.id, name))
 		}
 	}
@@ -234,8 +267,8 @@ func TestAttackTableFindsFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, problems := readAttacks(c.page)
-			problems = slices.DeleteFunc(append(problems, checkAttacks(rows, tests)...), func(p string) bool {
+			rows, problems := attackTable.read(c.page)
+			problems = slices.DeleteFunc(append(problems, attackTable.check(rows, tests)...), func(p string) bool {
 				return strings.Contains(p, "no row under") // the fixed list has its own twin: any empty page
 			})
 			if all := strings.Join(problems, "\n"); (all == "") != (c.want == "") || !strings.Contains(all, c.want) {

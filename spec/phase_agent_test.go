@@ -1,8 +1,6 @@
 package spec_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -68,16 +66,5 @@ func TestRES08_ClaudeCodeDoesAPlan(t *testing.T) {
 // time of three of them.
 func (l *modelLab) phase(t *testing.T, plan string, flags ...string) yard.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*agentTime)
-	defer cancel()
-	cmd := l.yard.Command(ctx, append([]string{"phase", "run", plan}, flags...)...)
-	for i, kv := range cmd.Env {
-		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
-			cmd.Env[i] = "PATH=" + l.bin + ":" + path
-		}
-	}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the code says
-	return yard.Result{Stdout: out.String(), Stderr: errs.String(), Code: cmd.ProcessState.ExitCode()}
+	return l.yard.RunFor(t, 3*agentTime, withAgents(t), append([]string{"phase", "run", plan}, flags...)...)
 }

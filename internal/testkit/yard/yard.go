@@ -250,7 +250,13 @@ func (y *Yard) Run(t testing.TB, args ...string) Result {
 // RunWith is Run with a chance to change the command before it starts.
 func (y *Yard) RunWith(t testing.TB, change func(*exec.Cmd), args ...string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+	return y.RunFor(t, Timeout, change, args...)
+}
+
+// RunFor is RunWith for a command that may take longer, a real agent's say.
+func (y *Yard) RunFor(t testing.TB, limit time.Duration, change func(*exec.Cmd), args ...string) Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := y.Command(ctx, args...)
 	var out, errOut bytes.Buffer
@@ -264,7 +270,7 @@ func (y *Yard) RunWith(t testing.TB, change func(*exec.Cmd), args ...string) Res
 		t.Fatalf("run bailey %s: %v", strings.Join(args, " "), err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("bailey %s did not end within %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), Timeout, out.String(), errOut.String())
+		t.Fatalf("bailey %s did not end within %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), limit, out.String(), errOut.String())
 	}
 	return Result{Stdout: out.String(), Stderr: errOut.String(), Code: cmd.ProcessState.ExitCode(), Took: time.Since(began)}
 }
