@@ -49,10 +49,12 @@ fuzz: ## run each fuzz target for FUZZTIME (1m; PKG=./internal/dns for some of t
 lint: ## formatting, linters, import rules, known vulnerabilities
 	@.ci/lint
 
-bench: build ## start-up times, ratios and memory, then what the gate, the model gateway and tasks cost (N=20; ARGS="-as USER -json")
+bench: build ## start-up times, ratios and memory, then what the gate, attaching, phases, hidden files, the model gateway and tasks cost (N=20; ARGS="-as USER -json")
 	@.ci/deps bench
 	@status=0; $(GO) run ./bench -n $(N) $(ARGS) || status=1; \
 	$(GO) run ./bench/gate $(filter -json,$(ARGS)) || status=1; \
+	CGO_ENABLED=0 $(GO) run ./bench/everyday $(filter -json,$(ARGS)) || status=1; \
+	CGO_ENABLED=0 $(GO) run ./bench/hidden $(filter -json,$(ARGS)) || status=1; \
 	CGO_ENABLED=0 $(GO) run ./bench/model $(filter -json,$(ARGS)) || status=1; \
 	CGO_ENABLED=0 $(GO) run ./bench/task $(filter -json,$(ARGS)) || status=1; \
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 3x ./internal/app/carrier || status=1; exit $$status
