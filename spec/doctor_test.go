@@ -82,6 +82,27 @@ func liveOf(t *testing.T, y *yard.Yard, code int) live {
 }
 
 // TestISO15_DoctorLive compares a running sandbox: a sound one is found sound,
+// TestISO15_DoctorLiveOfWhatIsOpened: what a person opened by a flag is
+// expected, in both runtimes, and nothing beside it.
+func TestISO15_DoctorLiveOfWhatIsOpened(t *testing.T) {
+	t.Attr("claim", "ISO-15")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		file, folder := y.WriteHome(t, "given/file", "x\n"), filepath.Dir(y.WriteHome(t, "folder/x", ""))
+		opened := []string{"--home", "kept", "--mount", folder + ":/mnt/folder:rw", "--mount", file + ":/mnt/file:rw"}
+		for _, flags := range [][]string{opened, append(opened, "--insecure-keep-root"), append(opened, "--runtime", "native")} {
+			r := y.Start(t, slices.Concat([]string{"run", "-q", "--name", "seen"}, flags, []string{"--", "sh", "-c", "echo up; cat"})...)
+			r.Await(t, "up")
+			report := liveOf(t, y, 0)
+			if c := find(t, report.Processes, posture.Command); len(c.Mounts) == 0 {
+				t.Errorf("%q: nothing is known of mounts", flags)
+			}
+			_ = r.Stdin.Close()
+			r.Wait(t, yard.Timeout).OK(t)
+		}
+	})
+}
+
 // with every role looked at, and one whose process was changed is not.
 func TestISO15_DoctorLive(t *testing.T) {
 	t.Attr("claim", "ISO-15")

@@ -76,12 +76,14 @@ cat > /tmp/prompt
 unit=$(sed -n 's/^# \(Unit [a-c]\)$/\1/p' /tmp/prompt)
 cp /tmp/prompt "prompt-${unit#Unit }.txt"
 [ -n "$HTTPS_PROXY" ]
+touch ~/left
 echo "$TOKEN" > ignored/token
 echo "$unit" >> work.txt
 if [ "$unit" = "Unit b" ] && ! grep -q "This is try 2" /tmp/prompt; then echo broken > broken; else rm -f broken; fi
 `
 	const validate = `#!/bin/sh
 [ -z "$TOKEN" ] || { echo "the validation has the token"; exit 9; }
+[ ! -e ~/left ] || { echo "the validation has the agent's home"; exit 6; }
 [ ! -e "$CANARY" ] && [ "$HOME" = /home/agent ] || { echo "the validation is on the host"; exit 8; }
 [ -z "$HTTPS_PROXY" ] || { echo "the validation has a network"; exit 7; }
 echo made by it > ignored/validated
@@ -91,7 +93,7 @@ echo made by it > ignored/validated
 		p := newPhaseYard(t, y, agent, validate, "Unit a", "Unit b", "Unit c")
 		owned(t, y, y.Dir+"/ignored/x", "x\n", 0o644)
 		r := y.RunWith(t, func(c *exec.Cmd) { c.Env = append(c.Env, "TOKEN=canary-token") },
-			"phase", "run", p.plan, "--push", "origin", "--json", "--", "--env", "TOKEN", "--allow", "example.com", "--", "sh", ".agents/agent.sh").OK(t)
+			"phase", "run", p.plan, "--push", "origin", "--json", "--", "--env", "TOKEN", "--allow", "example.com", "--home", "units", "--", "sh", ".agents/agent.sh").OK(t)
 		const want = "Ada <ada@example.org> Unit a\n\nprompt-a.txt\nwork.txt\nAda <ada@example.org> Unit b\n\nprompt-b.txt\nwork.txt\nAda <ada@example.org> Unit c\n\nprompt-c.txt\nwork.txt\n"
 		for _, dir := range []string{y.Dir, p.remote} {
 			if diff := cmp.Diff(want, p.log(t, dir)); diff != "" {

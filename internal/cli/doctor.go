@@ -17,8 +17,10 @@ import (
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/control"
 	"github.com/bailey-dev/bailey/internal/doctor"
+	"github.com/bailey-dev/bailey/internal/home"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/posture"
+	"github.com/bailey-dev/bailey/internal/rootfs"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/workspace"
@@ -111,13 +113,21 @@ func (c *doctorCommand) live(a *app) error {
 	if err != nil {
 		return err
 	}
-	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != "", Native: info.Runtime == bailey.RuntimeNative.String()}
+	e := doctor.Expectation{UID: a.host.UID, GID: a.host.GID, ID: info.ID, Net: info.Net != bailey.NetNone, Workspace: info.Workspace, Debug: a.host.DebugDir != "", Native: info.Runtime == bailey.RuntimeNative.String(), KeptRoot: slices.Contains(info.Loosened, run.KeepRootFlag)}
 	ws, err := workspace.Open(workspace.Request{Dir: info.Workspace, UID: a.host.UID, Home: a.host.Home, Own: slices.Concat(a.host.Dirs.All(), a.host.Vault().Files()), ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	for _, m := range ws.Mounts {
 		e.Writable = append(e.Writable, m.Source)
+	}
+	for _, m := range info.Mounts {
+		if m.Writable {
+			e.Beside = append(e.Beside, doctor.Beside{Source: m.Source, Target: m.Target})
+		}
+	}
+	if info.Home != "" {
+		e.Beside = append(e.Beside, doctor.Beside{Source: home.In(a.host.Dirs.Data).Files(info.Home), Target: rootfs.HomeDir})
 	}
 	list, found, err := doctor.Live(info.PID, inside, e)
 	if err != nil {

@@ -224,6 +224,12 @@ func unattended(r *run.Request) error {
 		return bad("--name is not for units: there is a sandbox for each", "leave it out")
 	case r.Ask:
 		return bad("--ask needs a person", "name the hosts with --allow")
+	case r.Background.InBackground():
+		return bad("--detach and --detachable are not for units: one follows the other", "leave it out")
+	case r.OpenBrowser:
+		return bad("--open-browser needs a person", "log in before: bailey run --open-browser AGENT, whose home is kept")
+	case r.Learn:
+		return bad("--learn is not for units", "bailey run --learn, and --allow here what it proposes")
 	case r.JSON || r.Quiet:
 		return bad("--json and --quiet stand before the --", "bailey phase run PLAN --json -- …")
 	case r.Preset && harness.Known(r.Command[0]) && !slices.Contains(harness.Executors(), r.Command[0]):

@@ -125,6 +125,7 @@ func asUnit(r *run.Request, o autophase.Order) error {
 func asCheck(r *run.Request, o autophase.Order) {
 	r.Command, r.Preset = []string{"sh", "-c", o.Check}, false
 	r.Models, r.Budget, r.Record, r.Env, r.EnvFiles, r.Secrets = nil, nil, "", nil, nil, nil
+	r.Homes, r.Publish, r.Git = run.Homes{Ephemeral: true}, nil, nil
 	if !o.Network {
 		r.Net, r.NetWeak, r.DNS, r.Bare = bailey.NetNone.String(), false, "", true
 		r.Allow, r.Deny, r.Presets, r.Services = nil, nil, nil, nil

@@ -92,6 +92,7 @@ type Info struct {
 	Status    string           `json:"status"`  // creating, running, stopping, or NotAnswering
 	Helper    int              `json:"helper"`  // pid of the sandbox's helper, for doctor
 	Mounts    []Mount          `json:"mounts,omitempty"`
+	Home      string           `json:"home,omitempty"`     // the name of the one that is kept
 	Loosened  []string         `json:"loosened,omitempty"` // flags that make the sandbox hold less
 	Shown     []string         `json:"shown,omitempty"`    // patterns of hidden files that it sees
 	Published []Published      `json:"published,omitempty"`

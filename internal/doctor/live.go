@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/launch"
@@ -21,7 +22,12 @@ type Expectation struct {
 	AnyDir    bool     // nor where it runs
 	Debug     bool
 	Native    bool // it has the host's kernel
+	KeptRoot  bool
+	Beside    []Beside // what it may write beside these
 }
+
+// Beside is something of the host that a sandbox may write at another place.
+type Beside struct{ Source, Target string }
 
 // config turns it into what posture compares with.
 func (e Expectation) config(list []posture.Posture, inside posture.Report) (posture.Config, error) {
@@ -31,10 +37,14 @@ func (e Expectation) config(list []posture.Posture, inside posture.Report) (post
 	caller := posture.IDs{UID: e.UID, GID: e.GID}
 	c := posture.Config{
 		Caller: list[0], Sandbox: caller, Proxy: caller, Gateway: caller, Inside: posture.IDs(launch.Inside(e.UID, e.GID)), AllCaps: posture.Reader{}.AllCaps(),
-		Proxied: e.Net, Own: e.Writable, Cwd: e.Workspace, Debug: e.Debug, Native: e.Native,
+		Proxied: e.Net, Own: slices.Clone(e.Writable), Cwd: e.Workspace, Debug: e.Debug, Native: e.Native, KeptRoot: e.KeptRoot,
 		Cgo: posture.WithCgo(),
 	}
-	for _, w := range e.Writable {
+	writable := slices.Clone(e.Writable)
+	for _, b := range e.Beside {
+		writable, c.Own = append(writable, b.Source), append(c.Own, b.Target)
+	}
+	for _, w := range writable {
 		source, err := posture.Reader{}.Source(list[0].PID, w)
 		if err != nil {
 			return c, err

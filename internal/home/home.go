@@ -53,10 +53,31 @@ func (h *Home) Mount(target string) (bailey.Mount, error) {
 	return bailey.Mount{Source: at, Target: target, Writable: true, Owned: true, Is: bailey.FileID{Dev: info.Dev, Ino: info.Ino}}, nil
 }
 
-// Begin notes that a run starts.
-func (h *Home) Begin(now time.Time) error {
+// beginPatience is how long a run waits for another one that starts in the
+// same home, and beginPause how often it looks.
+const (
+	beginPatience = 10 * time.Second
+	beginPause    = 5 * time.Millisecond
+)
+
+// Begin notes that a run starts. Until the function that it returns is called,
+// no other run that starts in this home writes there.
+func (h *Home) Begin(now time.Time) (done func(), err error) {
+	dir, err := beneath.OpenDir(h.dir, writtenName)
+	if err != nil {
+		return nil, fmt.Errorf("open home %s: %w", h.Name, err)
+	}
+	for waited := time.Duration(0); unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil; waited += beginPause {
+		if waited > beginPatience {
+			return nil, errors.Join(bailey.NewError(bailey.Conflict, "another run has been starting in home "+h.Name+" for "+beginPatience.String(), "bailey ps shows what runs; --home NAME takes another home"), dir.Close())
+		}
+		time.Sleep(beginPause)
+	}
 	h.Meta.Used = now.UTC()
-	return putMeta(h.dir, h.Meta)
+	if err := putMeta(h.dir, h.Meta); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return func() { _ = dir.Close() }, nil // with its lock
 }
 
 // Read returns the file at a slash-separated path of the home; nil if there is

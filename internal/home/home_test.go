@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/home"
 )
@@ -213,5 +215,31 @@ func TestStore_ImportRefuses(t *testing.T) {
 				t.Errorf("outside: %q", text)
 			}
 		})
+	}
+}
+
+// TestHome_RunsStartAtOnce: each of many runs that start in one home writes all
+// that it wants there.
+func TestHome_RunsStartAtOnce(t *testing.T) {
+	t.Parallel()
+	store := home.In(t.TempDir())
+	var all errgroup.Group
+	for range 20 {
+		all.Go(func() error {
+			h, err := store.Open("one", &home.Meta{Agent: "pi"})
+			if err != nil {
+				return err
+			}
+			done, err := h.Begin(time.Now())
+			if err != nil {
+				return errors.Join(err, h.Close())
+			}
+			err = h.Write(home.File{Path: ".pi/settings.json", Mode: 0o600, Data: []byte("{}"), Record: []byte("{}")})
+			done()
+			return errors.Join(err, h.Close())
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -106,6 +106,9 @@ func (s Store) Names() []string {
 // Exists reports whether there is a home of that name.
 func (s Store) Exists(name string) bool { return slices.Contains(s.Names(), name) }
 
+// Files is where on the host the files of a home are.
+func (s Store) Files(name string) string { return filepath.Join(s.dir, name, filesName) }
+
 // folder opens the store, and makes it where make says so.
 func (s Store) folder(make bool) (*os.File, error) {
 	if make {

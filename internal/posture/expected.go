@@ -25,6 +25,7 @@ type Config struct {
 	Cgo      bool     // bailey is built with cgo
 	Control  IDs      // host ids of a service's control
 	Native   bool     // the sandbox has the host's kernel
+	KeptRoot bool     // the command is user 0 of its own, over a throw-away layer
 }
 
 // WithCgo reports whether this program is built with cgo.
@@ -290,16 +291,27 @@ func (c Config) sentry() Posture {
 	return p
 }
 
+// KeptRootCaps are what --insecure-keep-root leaves a command, of gVisor's
+// capabilities and over what is gVisor's: CHOWN, DAC_OVERRIDE, FOWNER, SETGID
+// and SETUID.
+const KeptRootCaps = 0xcb
+
 // inside is a process of the sandbox as gVisor's kernel shows it.
 func (c Config) inside(role Role) Posture {
 	p := nothing(role, c.Inside)
+	root := "/* ro*"
+	if c.KeptRoot {
+		p = nothing(role, IDs{})
+		p.Caps = Caps{Permitted: KeptRootCaps, Effective: KeptRootCaps, Bounding: KeptRootCaps}
+		root = "/ own:/ rw*"
+	}
 	p.Seccomp = 2
 	p.Namespaces = map[string]string{} // its own are all that there are
 	for _, kind := range []string{"ipc", "mnt", "net", "pid", "user", "uts"} {
 		p.Namespaces[kind] = "shared"
 	}
 	p.FDs = []string{"pipe", "host:/dev/null", "host:/dev/pts/*", "anon:eventpoll", "anon:eventfd"}
-	p.Mounts = []string{"/* ro*"}
+	p.Mounts = []string{"/* ro*", root}
 	for _, at := range slices.Concat([]string{
 		"/dev", "/dev/pts", "/dev/shm", "/home/agent", "/proc", "/run", "/tmp", "/var/tmp", "/.bailey/private",
 	}, c.Own) {

@@ -11,7 +11,7 @@ import (
 // is one for each request, and reflection costs more than the rest of it. What
 // the role has no events with is left to that package.
 func appendLine(b []byte, ev *bailey.Event) ([]byte, error) {
-	if ev.Command != nil || ev.Model != "" || ev.Removed != nil || ev.Use != nil || ev.Limit != "" || ev.ExitCode != nil || ev.Signal != "" {
+	if ev.Command != nil || ev.Model != "" || ev.Removed != nil || ev.Use != nil || ev.Limit != "" || ev.ExitCode != nil || ev.Signal != "" || ev.By != "" {
 		return appendAny(b, ev)
 	}
 	start := len(b)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +87,7 @@ func (p *plan) planHome(h Host, r *Request, in entrance) error {
 	}
 	p.home = hp
 	p.spec.Tmpfs = slices.DeleteFunc(p.spec.Tmpfs, func(t bailey.Tmpfs) bool { return t.Target == rootfs.HomeDir })
-	p.spec.Mounts = append(p.spec.Mounts, bailey.Mount{Source: filepath.Join(h.Dirs.Data, "homes", name, "files"), Target: rootfs.HomeDir, Writable: true, Owned: true})
+	p.spec.Mounts = append(p.spec.Mounts, bailey.Mount{Source: hp.store.Files(name), Target: rootfs.HomeDir, Writable: true, Owned: true})
 	p.notes = append(p.notes, hp.notes()...)
 	return nil
 }
@@ -190,6 +189,14 @@ func (hp *homePlan) notes() []string {
 	return out
 }
 
+// homeName is the name of the home that is kept, if one is.
+func (p *plan) homeName() string {
+	if p.home == nil {
+		return ""
+	}
+	return p.home.name
+}
+
 func loginsOf(list []home.Login) []string {
 	var out []string
 	for _, l := range list {
@@ -218,9 +225,11 @@ func (p *plan) openHome() error {
 }
 
 func (hp *homePlan) furnish(p *plan) error {
-	if err := hp.open.Begin(time.Now()); err != nil {
+	done, err := hp.open.Begin(time.Now())
+	if err != nil {
 		return err
 	}
+	defer done()
 	for _, rel := range hp.rivals {
 		if err := hp.open.Aside(rel); err != nil {
 			return err

@@ -49,10 +49,13 @@ func (l Loosened) lines() (lines []string) {
 	return lines
 }
 
+// KeepRootFlag is how `bailey ps` shows --insecure-keep-root.
+const KeepRootFlag = "insecure-keep-root"
+
 // listed is what `bailey ps` shows.
 func (l Loosened) listed() (list []string) {
 	if l.KeepRoot {
-		list = append(list, "insecure-keep-root")
+		list = append(list, KeepRootFlag)
 	}
 	if l.Unenforced {
 		list = append(list, "insecure-unenforced")

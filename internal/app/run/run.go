@@ -532,7 +532,7 @@ func (u *running) Info() control.Info {
 	info := control.Info{
 		Name: u.plan.name, ID: u.plan.spec.ID, PID: os.Getpid(), Net: holds.Mode, DNS: holds.DNS,
 		Mounts: u.plan.open.listed(), Loosened: u.req.Loose.listed(), Runtime: u.plan.spec.Runtime.String(), Started: u.started, Workspace: u.plan.workspace, Command: u.req.Command, Status: u.status,
-		Shown: u.plan.showing, Published: u.plan.publishedInfo(), Opens: u.plan.opens,
+		Home: u.plan.homeName(), Shown: u.plan.showing, Published: u.plan.publishedInfo(), Opens: u.plan.opens,
 	}
 	if u.sandbox != nil && u.status != "creating" {
 		info.Helper = u.sandbox.Pid

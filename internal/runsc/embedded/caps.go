@@ -27,13 +27,16 @@ func sparePasses() error {
 	if err := unix.Capget(hdr, &data[0]); err != nil {
 		return fmt.Errorf("read capabilities: %w", err)
 	}
-	// Without CAP_SETPCAP gVisor leaves the bounding set alone.
-	data[0].Effective &^= 1 << unix.CAP_SETPCAP
-	data[0].Permitted &^= 1 << unix.CAP_SETPCAP
-	data[0].Inheritable &^= 1 << unix.CAP_SETPCAP
+	// Without CAP_SETPCAP gVisor leaves the bounding set alone. Its kernel asks
+	// for CAP_SYS_PTRACE and needs it for no program of its own id; as user 0 of
+	// its namespace it would get it.
+	const needless = 1<<unix.CAP_SETPCAP | 1<<unix.CAP_SYS_PTRACE
+	data[0].Effective &^= needless
+	data[0].Permitted &^= needless
+	data[0].Inheritable &^= needless
 	_, _, e = syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(hdr)), uintptr(unsafe.Pointer(data)), 0)
 	if e != 0 {
-		return fmt.Errorf("give up CAP_SETPCAP: %w", e)
+		return fmt.Errorf("give up capabilities: %w", e)
 	}
 	return nil
 }
