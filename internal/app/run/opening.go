@@ -212,6 +212,9 @@ func (o *opening) named(h Host, ws *workspace.Workspace, text string) error {
 			return bailey.NewError(bailey.Invalid, fmt.Sprintf("--mount: %s and %s overlap, and one of them may be written to", b.Path, other.Path), "name one of them")
 		}
 	}
+	if b.Dir && (sandbox.Within(b.Path, ws.Path) || sandbox.Within(ws.Path, b.Path)) {
+		o.notes = append(o.notes, fmt.Sprintf("--mount shows at %s what is hidden of the workspace below %s", m.target, b.Path))
+	}
 	o.shown = append(o.shown, opened{Beside: b, at: m.target, flag: "--mount", what: "mount"})
 	return nil
 }
