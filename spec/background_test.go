@@ -246,7 +246,17 @@ func TestAttach_SizeAndKeys(t *testing.T) {
 // TestAttach_Several: one writes and three look; the smallest size holds.
 func TestAttach_Several(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		seat(t, y, "several", `trap 'stty size' WINCH; echo ready; while :; do if read -rt 0.05 x; then x=$l$x l=; [ "$x" = end ] && exit 3; echo "got <$x>"; else l=$l$x; fi; done`)
+		seat(t, y, "several", `exec python3 -c '
+import fcntl, os, signal, struct, sys, termios
+def size(*_):
+    rows, cols = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"12345678"))[:2]
+    os.write(1, b"%d %d\n" % (rows, cols))
+signal.signal(signal.SIGWINCH, size)
+os.write(1, b"ready\n")
+for line in iter(sys.stdin.readline, "end\n"):
+    os.write(1, b"got <%s>\n" % line.strip().encode())
+sys.exit(3)
+'`)
 		var all []*person
 		for range 3 {
 			all = append(all, sit(t, y, "attach", "several").sees("ready"))

@@ -54,6 +54,48 @@ func TestISO13_RootWithLess(t *testing.T) {
 	}
 }
 
+// TestISO13_CoresThatLeave: where the kernel hands core dumps to a program of the
+// host's, and the caller's limit cannot keep it from that, there is no sandbox on
+// this kernel; gVisor's programs dump nothing there. The twins: a limit that can
+// be had, and a machine that writes files. The pattern is the whole machine's, so
+// that no other test runs meanwhile.
+func TestISO13_CoresThatLeave(t *testing.T) {
+	t.Attr("claim", "ISO-13")
+	const file = "/proc/sys/kernel/core_pattern"
+	was := contents(t, file)
+	t.Cleanup(func() {
+		if err := os.WriteFile(file, []byte(was), 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		for name, c := range map[string]struct{ pattern, limit, runtime, says string }{
+			"natively":                     {"|/bin/false", "0", "native", "kernel.core_pattern"},
+			"gVisor":                       {"|/bin/false", "0", "gvisor", ""},
+			"natively, with another limit": {"|/bin/false", "unlimited", "native", ""},
+			"natively, with files":         {"core", "0", "native", ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				if err := os.WriteFile(file, []byte(c.pattern), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				lacking := "setpriv --bounding-set -sys_resource " // where root could raise it
+				if y.UID != 0 {
+					lacking = ""
+				}
+				r, ran := under(t, y, []string{"sh", "-c", "ulimit -c " + c.limit + "; exec " + lacking + `"$@"`, "sh"}, "--runtime", c.runtime)
+				if c.says == "" {
+					if r.OK(t); !ran {
+						t.Error("the command did not run")
+					}
+				} else if r.Exit(t, 125); ran || !strings.Contains(r.Stderr, c.says) || !strings.Contains(r.Stderr, "hint: ") {
+					t.Errorf("ran %t, says %q", ran, r.Stderr)
+				}
+			})
+		}
+	})
+}
+
 // TestISO13_WhatTheCallerLacks: what the caller's own limits keep from starting
 // is named, and they are kept to where they do not.
 func TestISO13_WhatTheCallerLacks(t *testing.T) {
@@ -61,6 +103,7 @@ func TestISO13_WhatTheCallerLacks(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		long := "/tmp/" + strings.Repeat("x", 100)
 		for name, c := range map[string]struct{ script, says, hint string }{
+			"no core files": {"ulimit -c 0", "", ""},
 			"files":         {"ulimit -n 64", "64 open files", "ulimit -n"},
 			"enough files":  {"ulimit -n 1024", "", ""},
 			"addresses":     {"ulimit -v 1000000", "address space", "ulimit -v unlimited"},

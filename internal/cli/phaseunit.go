@@ -38,7 +38,7 @@ func readPlan(path string) (*phase.Plan, error) {
 func Unit(ctx context.Context) int {
 	host, err := FindHost(os.Stdin, os.Stdout, os.Stderr)
 	if err == nil {
-		err = errors.Join(inherit.Check(autophase.OrderFD, autophase.EndFD), harden.KeepDescriptors(), harden.NoCore())
+		err = errors.Join(inherit.Check(autophase.OrderFD, autophase.EndFD), harden.KeepDescriptors(), harden.NoDump())
 	}
 	if err != nil {
 		return fail(os.Stderr, err)

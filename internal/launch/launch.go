@@ -148,6 +148,7 @@ func start() (*Helper, error) {
 	in := Inside(uid, gid)
 	h.Host = IDs{uid, gid}
 	if uid == 0 {
+		harden.MakeRoom()
 		n := UnusedID(h.ID)
 		h.Host = IDs{n, n}
 	}

@@ -195,11 +195,20 @@ func (c Config) sandboxed(role Role) Posture {
 		p.Groups = c.Caller.Groups
 	}
 	p.InGroup = c.Grouped
-	p.CoreBytes = "1" // harden.NoDump
+	p.CoreBytes = c.noDump()
 	// A new user namespace begins with a whole one. It bounds what an exec
 	// adds, which after no-new-privs is nothing (capabilities(7)).
 	p.Caps.Bounding = c.AllCaps
 	return p
+}
+
+// noDump is the limit that harden.NoDump sets: one byte, unless the caller has
+// no way back to that.
+func (c Config) noDump() string {
+	if c.Caller.CoreBytes == "0" {
+		return "0"
+	}
+	return "1"
 }
 
 func (c Config) helper() Posture {
@@ -335,6 +344,7 @@ func (c Config) inside(role Role) Posture {
 func (c Config) launcher() Posture {
 	p := c.hostSide(Launcher, IDs{c.Caller.UIDs[1], c.Caller.GIDs[1]})
 	p.Caps, p.NoNewPrivs, p.Seccomp = c.Caller.Caps, c.Caller.NoNewPrivs, c.Caller.Seccomp
+	p.CoreBytes = c.noDump()
 	p.Mounts = []string{"*"} // the host's: it is what the others are compared with
 	p.FDs = append(p.FDs,
 		"anon:pidfd*", "memfd:*", "host:*/serve.lock", "host:*/serve.log", "host:*/engine", "host:*/engine/*", "host:*/state/bailey/control")
@@ -369,7 +379,7 @@ func (c Config) runner() Posture {
 // catalog reads what the same person has, and may be looked into by nobody.
 func (c Config) catalog() Posture {
 	p := c.runner()
-	p.Role, p.Dumpable, p.NoNewPrivs = Catalog, No, true
+	p.Role, p.Dumpable, p.NoNewPrivs, p.CoreBytes = Catalog, No, true, "0"
 	return p
 }
 

@@ -48,7 +48,7 @@ const overflow = 65534
 // insideNative is a process of the sandbox as it sees itself there.
 func (c Config) insideNative(role Role) Posture {
 	p := c.inside(role)
-	p.CoreBytes = "1"
+	p.CoreBytes = c.noDump()
 	p.Namespaces["cgroup"] = "shared"
 	if !c.Root { // they cannot be given up without root
 		for _, g := range c.Caller.Groups {

@@ -96,7 +96,7 @@ func confine() error {
 	if err := harden.Undumpable(); err != nil {
 		return err
 	}
-	if err := harden.NoCore(); err != nil {
+	if err := harden.NoDump(); err != nil {
 		return err
 	}
 	if err := os.Chdir("/"); err != nil { // or it would keep the folder that it was started in

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 )
@@ -33,6 +34,13 @@ func (p *plan) chooseRuntime(r *Request) error {
 func (p *plan) shareKernel() error {
 	if p.spec.Runtime != bailey.RuntimeNative {
 		return nil
+	}
+	leave, err := harden.CoresLeave()
+	if err != nil {
+		return bailey.WrapError(bailey.Unsupported, "look where core dumps of this machine go", err, "mount /proc")
+	}
+	if leave {
+		return bailey.NewError(bailey.Unsupported, "core dumps of what runs inside would go to a program of this machine (kernel.core_pattern), and the hard limit of 0 on them keeps that from nobody", "raise the hard limit (ulimit -Hc, /etc/security/limits.conf), or leave --runtime native out")
 	}
 	sockets, err := proc.UnixSockets()
 	if err != nil {

@@ -28,7 +28,7 @@ func Main(host run.Host) int {
 	if err := inherit.Check(taskrun.SettingsFD, taskrun.EndFD); err != nil {
 		return refuse(err)
 	}
-	if err := errors.Join(harden.KeepDescriptors(), harden.NoCore()); err != nil {
+	if err := errors.Join(harden.KeepDescriptors(), harden.NoDump()); err != nil {
 		return refuse(err)
 	}
 	// Its namespaces were made with the process; it waits for what it is told.

@@ -1,8 +1,11 @@
 package harden
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,12 +37,37 @@ func NoCore() error {
 // the kernel hands core dumps to a program (a core_pattern that begins with "|"),
 // it does so whatever the limit, and as root; but for a limit of one byte, which
 // it takes as a request for none (core(5), do_coredump in fs/coredump.c), and
-// which no file of a core fits in either.
+// which no file of a core fits in either. Whoever starts a sandbox calls it, and
+// not NoCore: what was given up cannot be had again. Where that was given up
+// before, it is NoCore, and CoresLeave tells.
 func NoDump() error {
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+	err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
+	if errors.Is(err, unix.EPERM) {
+		return NoCore()
+	}
+	if err != nil {
 		return fmt.Errorf("limit core size: %w", err)
 	}
 	return nil
+}
+
+// MakeRoom raises a hard limit of 0 to what NoDump needs, where the process may.
+func MakeRoom() {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &lim); err == nil && lim.Max == 0 {
+		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 0, Max: 1}) // CoresLeave tells
+	}
+}
+
+// CoresLeave reports whether NoDump would not keep core dumps from a program of
+// the host's: its limit cannot be had, and there is such a program.
+func CoresLeave() (bool, error) {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &lim); err != nil || lim.Max > 0 {
+		return false, err //nolint:wrapcheck // the caller says what it was for
+	}
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	return bytes.HasPrefix(pattern, []byte("|")), err //nolint:wrapcheck // likewise
 }
 
 // Undumpable is the first part of Process alone, for a role that has set
