@@ -131,14 +131,8 @@ func base(y *yard.Yard) string { return filepath.Dir(y.Dir) }
 // owned makes a file outside of the workspace that belongs to the identity.
 func owned(t *testing.T, y *yard.Yard, path, text string, mode os.FileMode) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	y.Put(t, path, text)
 	chown(t, filepath.Dir(path), y.UID, y.GID)
-	chown(t, path, y.UID, y.GID)
 	chmod(t, path, mode)
 	return path
 }

@@ -313,14 +313,26 @@ func (u *running) startSandbox(ctx context.Context) error {
 	if u.wire, err = wire.NewHost(sb.Wire); err != nil {
 		return err
 	}
-	if err := u.hideFiles(ctx); err != nil {
-		return err
+	err = u.hideFiles(ctx)
+	if err == nil {
+		err = u.readyModel(ctx)
 	}
-	if err := u.readyModel(ctx); err != nil {
+	if err != nil && !u.isLost() {
 		return err
 	}
 	close(u.ready)
 	return nil
+}
+
+// isLost reports whether the sandbox has ended already. No command can reach it
+// any more then, and who runs one is told why.
+func (u *running) isLost() bool {
+	select {
+	case <-u.wire.Done():
+		return true
+	case <-time.After(lastWords):
+		return false
+	}
 }
 
 // attend runs the command and decides what its end means.

@@ -299,25 +299,28 @@ func (r Result) Exit(t testing.TB, code int) Result {
 // Write puts a file into the workspace, owned by the identity.
 func (y *Yard) Write(t testing.TB, name, text string) string {
 	t.Helper()
-	return y.put(t, filepath.Join(y.Dir, name), text)
+	return y.Put(t, filepath.Join(y.Dir, name), text)
 }
 
 // WriteHome puts a file into the identity's home on the host.
 func (y *Yard) WriteHome(t testing.TB, name, text string) string {
 	t.Helper()
-	return y.put(t, filepath.Join(y.Home, name), text)
+	return y.Put(t, filepath.Join(y.Home, name), text)
 }
 
-func (y *Yard) put(t testing.TB, path, text string) string {
+// Put writes a file at an absolute path, and makes folders up to it, all of them
+// the caller's.
+func (y *Yard) Put(t testing.TB, path, text string) string {
 	t.Helper()
+	var missing []string
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(dir); err == nil {
 			break
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(dir, y.UID, y.GID); err != nil {
+		missing = append(missing, dir)
+	}
+	for _, dir := range slices.Backward(missing) {
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, y.UID, y.GID)); err != nil {
 			t.Fatal(err)
 		}
 	}
