@@ -97,7 +97,7 @@ func TestSEC01_RealClients(t *testing.T) {
 			{"curl, a long body", bearer("--data-binary @up.bin https://allow.test/"), clientText + " by HTTP/2.0, 1048576 bytes"},
 			{"git", `git clone -q https://x-access-token:$GIT_TOKEN@git.test/repo.git && cd repo && cat README && echo two > README && git -c user.name=a -c user.email=a@b.test commit -qam second && git push -q && echo pushed`, "first words\npushed"},
 			{"git, a helper of its own", `git -c credential.helper='!f() { echo username=x; echo password=$GIT_TOKEN; }; f' ls-remote https://git.test/repo.git | grep -c main`, "1"},
-			{"npm", `printf '//npm.test/:_authToken=${NPM_TOKEN}\n' > .npmrc; npm install --fetch-retries 0 --no-audit --no-fund --cafile /etc/ssl/certs/ca-certificates.crt --registry https://npm.test/ tiny >&2 && node -e 'console.log(require("tiny"))'`, clientText},
+			{"npm", `printf '//npm.test/:_authToken=${NPM_TOKEN}\n' > ~/.npmrc; npm install --fetch-retries 0 --no-audit --no-fund --cafile /etc/ssl/certs/ca-certificates.crt --registry https://npm.test/ tiny >&2 && node -e 'console.log(require("tiny"))'`, clientText},
 			{"python", python + ` -c 'import os, urllib.request as r; print(r.urlopen(r.Request("https://allow.test/", headers={"Authorization": "Bearer " + os.environ["DEMO"]})).read().decode())'`, clientText},
 			{"node", `node -e 'fetch("https://allow.test/", {headers: {authorization: "Bearer " + process.env.DEMO}}).then(r => r.text()).then(console.log)'`, clientText},
 			{"WebSocket, B061, B062", python + " ws.py", "HTTP/1.1 101 Switching Protocols False\nhello\nTrue\nNone\n"},

@@ -34,10 +34,14 @@ func Attend(ctx context.Context, h Host, r Request) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
+	if err := p.openHome(); err != nil {
+		return o, err
+	}
+	defer p.closeHome() //nolint:errcheck // release was called before, but for a panic
 	out.sandbox = p.spec.ID
 	u := &running{host: h, req: &r, plan: p, out: out, started: time.Now(), stamped: beneath.Clock(), stop: make(chan ending, 16), ready: make(chan struct{})}
 	if u.guarded() {
-		u.held = workspace.Hold(p.guard)
+		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
 		u.watchGit()
 		defer u.trip.Stop()
