@@ -14,12 +14,26 @@ import (
 // costs a message on the wire. It holds a buffer only while there is something in
 // it: most connections wait, some for minutes.
 type intake struct {
-	conn    *nonblock.Conn
+	conn    Inside
 	buffers *sync.Pool // of *[relayMost]byte
 	buf     *[relayMost]byte
 }
 
+// Inside is a connection of a program in the sandbox, as a Caller passes it on.
+type Inside interface {
+	io.WriteCloser
+	// Wait waits for something to be read, and leaves it there. The error of the
+	// end is io.EOF.
+	Wait() error
+	// ReadInto waits without a buffer: it takes one for each try, and gives it
+	// back after one that read nothing.
+	ReadInto(take func() []byte, giveBack func()) (int, error)
+}
+
 func (c *Caller) intake(conn net.Conn) (*intake, error) {
+	if i, ok := conn.(Inside); ok {
+		return &intake{conn: i, buffers: &c.buffers}, nil
+	}
 	s, ok := conn.(nonblock.Socket)
 	if !ok {
 		return nil, fmt.Errorf("read a connection of type %T: %w", conn, errors.ErrUnsupported)

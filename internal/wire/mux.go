@@ -19,6 +19,12 @@ import (
 const (
 	FD      = 3
 	ModelFD = 4
+
+	// PassCalls is the number of a prctl(2) that only gVisor's kernel knows, and
+	// only a sandbox's first process may make, before it has started another: it
+	// has the kernel itself pass model calls on over the wire whose descriptor is
+	// the one argument. Linux has no option of this number and answers EINVAL.
+	PassCalls = 0x62616c7a
 )
 
 // ModelAddr is where model calls are taken inside a sandbox.

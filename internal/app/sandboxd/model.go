@@ -1,6 +1,7 @@
 package sandboxd
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,9 +11,17 @@ import (
 	"github.com/bailey-dev/bailey/internal/wire"
 )
 
-// takeCalls listens for model calls and passes each connection on over the
-// wire to the gateway. It is asked for once, before the first command.
+// takeCalls has the sandbox's kernel pass model calls on over the wire to the
+// gateway, or does so itself where that is the host's. It is asked for once,
+// before the first command.
 func takeCalls() error {
+	err := unix.Prctl(wire.PassCalls, wire.ModelFD, 0, 0, 0)
+	if err == nil {
+		return unix.Close(wire.ModelFD)
+	}
+	if !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("listen for calls: %w", err)
+	}
 	if err := unix.SetNonblock(wire.ModelFD, true); err != nil {
 		return fmt.Errorf("prepare the wire for calls: %w", err)
 	}

@@ -34,7 +34,7 @@ func Main() {
 	useCompiledFilters()
 	withoutTracePoints()
 	collectLater()
-	listenForRules()
+	answerFirst()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run):          "",
 		new(cmd.Gofer):        "internal",

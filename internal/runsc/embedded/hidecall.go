@@ -12,6 +12,7 @@ import (
 	"gvisor.dev/gvisor/pkg/sentry/vfs"
 
 	"github.com/bailey-dev/bailey/internal/hide"
+	"github.com/bailey-dev/bailey/internal/wire"
 )
 
 // Number of prctl(2).
@@ -20,8 +21,8 @@ const (
 	prctlARM64 = 167
 )
 
-// listenForRules has gVisor's kernel answer hide.Call.
-func listenForRules() {
+// answerFirst has gVisor's kernel answer hide.Call and wire.PassCalls.
+func answerFirst() {
 	table, number := linux.AMD64, uintptr(prctlAMD64)
 	if runtime.GOARCH == "arm64" {
 		table, number = linux.ARM64, prctlARM64
@@ -29,10 +30,13 @@ func listenForRules() {
 	call := table.Table[number]
 	next := call.Fn
 	call.Fn = func(t *kernel.Task, sysno uintptr, args arch.SyscallArguments) (uintptr, *kernel.SyscallControl, error) {
-		if args[0].Uint64() != hide.Call {
-			return next(t, sysno, args)
+		switch args[0].Uint64() {
+		case hide.Call:
+			return 0, nil, takeRules(t, args)
+		case wire.PassCalls:
+			return 0, nil, passCalls(t, args)
 		}
-		return 0, nil, takeRules(t, args)
+		return next(t, sysno, args)
 	}
 	table.Table[number] = call
 	table.Init() // the table is looked up in a copy that was made before
@@ -41,12 +45,8 @@ func listenForRules() {
 // takeRules puts rules between a mount and everybody. The first process may ask
 // for that while it is the only one: before anything runs in the sandbox.
 func takeRules(t *kernel.Task, args arch.SyscallArguments) error {
-	root := t.Kernel().RootPIDNamespace()
-	if t.PIDNamespace() != root || root.IDOfThreadGroup(t.ThreadGroup()) != 1 {
-		return linuxerr.EINVAL // as of an option that is not known
-	}
-	if len(root.ThreadGroups()) != 1 {
-		return linuxerr.EBUSY
+	if err := mayAsk(t); err != nil {
+		return err
 	}
 	target, err := copyIn(t, args[1], args[2])
 	if err != nil {
@@ -61,6 +61,18 @@ func takeRules(t *kernel.Task, args arch.SyscallArguments) error {
 		return linuxerr.EINVAL
 	}
 	return apply(t, string(target), rules)
+}
+
+// mayAsk lets the sandbox's first process ask while it is the only one.
+func mayAsk(t *kernel.Task) error {
+	root := t.Kernel().RootPIDNamespace()
+	if t.PIDNamespace() != root || root.IDOfThreadGroup(t.ThreadGroup()) != 1 {
+		return linuxerr.EINVAL // as of an option that is not known
+	}
+	if len(root.ThreadGroups()) != 1 {
+		return linuxerr.EBUSY
+	}
+	return nil
 }
 
 func copyIn(t *kernel.Task, addr, size arch.SyscallArgument) ([]byte, error) {
