@@ -1423,245 +1423,248 @@ var t471 task
 //go:linkname t472 gvisor.dev/gvisor/pkg/tcpip..inittask
 var t472 task
 
-//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
+//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip/adapters/gonet..inittask
 var t473 task
 
-//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
+//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
 var t474 task
 
-//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/header..inittask
+//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
 var t475 task
 
-//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
+//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/header..inittask
 var t476 task
 
-//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
+//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
 var t477 task
 
-//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
+//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
 var t478 task
 
-//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
+//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
 var t479 task
 
-//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
+//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
 var t480 task
 
-//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
+//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
 var t481 task
 
-//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
+//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
 var t482 task
 
-//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
+//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
 var t483 task
 
-//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
+//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
 var t484 task
 
-//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
+//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
 var t485 task
 
-//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
+//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
 var t486 task
 
-//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
+//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
 var t487 task
 
-//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
+//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
 var t488 task
 
-//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
+//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
 var t489 task
 
-//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
+//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
 var t490 task
 
-//go:linkname t491 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
+//go:linkname t491 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
 var t491 task
 
-//go:linkname t492 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
+//go:linkname t492 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
 var t492 task
 
-//go:linkname t493 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
+//go:linkname t493 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
 var t493 task
 
-//go:linkname t494 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
+//go:linkname t494 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
 var t494 task
 
-//go:linkname t495 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
+//go:linkname t495 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
 var t495 task
 
-//go:linkname t496 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
+//go:linkname t496 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
 var t496 task
 
-//go:linkname t497 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
+//go:linkname t497 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
 var t497 task
 
-//go:linkname t498 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
+//go:linkname t498 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
 var t498 task
 
-//go:linkname t499 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
+//go:linkname t499 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
 var t499 task
 
-//go:linkname t500 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
+//go:linkname t500 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
 var t500 task
 
-//go:linkname t501 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
+//go:linkname t501 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
 var t501 task
 
-//go:linkname t502 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
+//go:linkname t502 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
 var t502 task
 
-//go:linkname t503 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
+//go:linkname t503 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
 var t503 task
 
-//go:linkname t504 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
+//go:linkname t504 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
 var t504 task
 
-//go:linkname t505 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
+//go:linkname t505 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
 var t505 task
 
-//go:linkname t506 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
+//go:linkname t506 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
 var t506 task
 
-//go:linkname t507 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
+//go:linkname t507 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
 var t507 task
 
-//go:linkname t508 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
+//go:linkname t508 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
 var t508 task
 
-//go:linkname t509 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
+//go:linkname t509 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
 var t509 task
 
-//go:linkname t510 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
+//go:linkname t510 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
 var t510 task
 
-//go:linkname t511 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
+//go:linkname t511 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
 var t511 task
 
-//go:linkname t512 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
+//go:linkname t512 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
 var t512 task
 
-//go:linkname t513 gvisor.dev/gvisor/pkg/timing..inittask
+//go:linkname t513 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
 var t513 task
 
-//go:linkname t514 gvisor.dev/gvisor/pkg/unet..inittask
+//go:linkname t514 gvisor.dev/gvisor/pkg/timing..inittask
 var t514 task
 
-//go:linkname t515 gvisor.dev/gvisor/pkg/urpc..inittask
+//go:linkname t515 gvisor.dev/gvisor/pkg/unet..inittask
 var t515 task
 
-//go:linkname t516 gvisor.dev/gvisor/pkg/usermem..inittask
+//go:linkname t516 gvisor.dev/gvisor/pkg/urpc..inittask
 var t516 task
 
-//go:linkname t517 gvisor.dev/gvisor/pkg/waiter..inittask
+//go:linkname t517 gvisor.dev/gvisor/pkg/usermem..inittask
 var t517 task
 
-//go:linkname t518 gvisor.dev/gvisor/pkg/xdp..inittask
+//go:linkname t518 gvisor.dev/gvisor/pkg/waiter..inittask
 var t518 task
 
-//go:linkname t519 gvisor.dev/gvisor/runsc/boot..inittask
+//go:linkname t519 gvisor.dev/gvisor/pkg/xdp..inittask
 var t519 task
 
-//go:linkname t520 gvisor.dev/gvisor/runsc/boot/filter..inittask
+//go:linkname t520 gvisor.dev/gvisor/runsc/boot..inittask
 var t520 task
 
-//go:linkname t521 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
+//go:linkname t521 gvisor.dev/gvisor/runsc/boot/filter..inittask
 var t521 task
 
-//go:linkname t522 gvisor.dev/gvisor/runsc/boot/portforward..inittask
+//go:linkname t522 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
 var t522 task
 
-//go:linkname t523 gvisor.dev/gvisor/runsc/boot/pprof..inittask
+//go:linkname t523 gvisor.dev/gvisor/runsc/boot/portforward..inittask
 var t523 task
 
-//go:linkname t524 gvisor.dev/gvisor/runsc/boot/procfs..inittask
+//go:linkname t524 gvisor.dev/gvisor/runsc/boot/pprof..inittask
 var t524 task
 
-//go:linkname t525 gvisor.dev/gvisor/runsc/cgroup..inittask
+//go:linkname t525 gvisor.dev/gvisor/runsc/boot/procfs..inittask
 var t525 task
 
-//go:linkname t526 gvisor.dev/gvisor/runsc/cli..inittask
+//go:linkname t526 gvisor.dev/gvisor/runsc/cgroup..inittask
 var t526 task
 
-//go:linkname t527 gvisor.dev/gvisor/runsc/cmd..inittask
+//go:linkname t527 gvisor.dev/gvisor/runsc/cli..inittask
 var t527 task
 
-//go:linkname t528 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
+//go:linkname t528 gvisor.dev/gvisor/runsc/cmd..inittask
 var t528 task
 
-//go:linkname t529 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
+//go:linkname t529 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
 var t529 task
 
-//go:linkname t530 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
+//go:linkname t530 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
 var t530 task
 
-//go:linkname t531 gvisor.dev/gvisor/runsc/cmd/util..inittask
+//go:linkname t531 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
 var t531 task
 
-//go:linkname t532 gvisor.dev/gvisor/runsc/config..inittask
+//go:linkname t532 gvisor.dev/gvisor/runsc/cmd/util..inittask
 var t532 task
 
-//go:linkname t533 gvisor.dev/gvisor/runsc/console..inittask
+//go:linkname t533 gvisor.dev/gvisor/runsc/config..inittask
 var t533 task
 
-//go:linkname t534 gvisor.dev/gvisor/runsc/container..inittask
+//go:linkname t534 gvisor.dev/gvisor/runsc/console..inittask
 var t534 task
 
-//go:linkname t535 gvisor.dev/gvisor/runsc/donation..inittask
+//go:linkname t535 gvisor.dev/gvisor/runsc/container..inittask
 var t535 task
 
-//go:linkname t536 gvisor.dev/gvisor/runsc/flag..inittask
+//go:linkname t536 gvisor.dev/gvisor/runsc/donation..inittask
 var t536 task
 
-//go:linkname t537 gvisor.dev/gvisor/runsc/fsgofer..inittask
+//go:linkname t537 gvisor.dev/gvisor/runsc/flag..inittask
 var t537 task
 
-//go:linkname t538 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
+//go:linkname t538 gvisor.dev/gvisor/runsc/fsgofer..inittask
 var t538 task
 
-//go:linkname t539 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
+//go:linkname t539 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
 var t539 task
 
-//go:linkname t540 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
+//go:linkname t540 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
 var t540 task
 
-//go:linkname t541 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
+//go:linkname t541 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
 var t541 task
 
-//go:linkname t542 gvisor.dev/gvisor/runsc/hostsettings..inittask
+//go:linkname t542 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
 var t542 task
 
-//go:linkname t543 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
+//go:linkname t543 gvisor.dev/gvisor/runsc/hostsettings..inittask
 var t543 task
 
-//go:linkname t544 gvisor.dev/gvisor/runsc/mitigate..inittask
+//go:linkname t544 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
 var t544 task
 
-//go:linkname t545 gvisor.dev/gvisor/runsc/profile..inittask
+//go:linkname t545 gvisor.dev/gvisor/runsc/mitigate..inittask
 var t545 task
 
-//go:linkname t546 gvisor.dev/gvisor/runsc/sandbox..inittask
+//go:linkname t546 gvisor.dev/gvisor/runsc/profile..inittask
 var t546 task
 
-//go:linkname t547 gvisor.dev/gvisor/runsc/specutils..inittask
+//go:linkname t547 gvisor.dev/gvisor/runsc/sandbox..inittask
 var t547 task
 
-//go:linkname t548 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
+//go:linkname t548 gvisor.dev/gvisor/runsc/specutils..inittask
 var t548 task
 
-//go:linkname t549 gvisor.dev/gvisor/runsc/starttime..inittask
+//go:linkname t549 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
 var t549 task
 
-//go:linkname t550 gvisor.dev/gvisor/runsc/version..inittask
+//go:linkname t550 gvisor.dev/gvisor/runsc/starttime..inittask
 var t550 task
 
-//go:linkname t551 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
+//go:linkname t551 gvisor.dev/gvisor/runsc/version..inittask
 var t551 task
 
-//go:linkname t552 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+//go:linkname t552 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
 var t552 task
+
+//go:linkname t553 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+var t553 task
 
 var table = [...]spare{
 	{&t0, 0x37f},
@@ -1743,7 +1746,7 @@ var table = [...]spare{
 	{&t76, 0x2f7},
 	{&t77, 0x3f7},
 	{&t78, 0x3f7},
-	{&t79, 0x33b},
+	{&t79, 0x33a},
 	{&t80, 0xfdf},
 	{&t81, 0x3ff},
 	{&t82, 0x3ef},
@@ -1787,7 +1790,7 @@ var table = [...]spare{
 	{&t120, 0x37f},
 	{&t121, 0x3ff},
 	{&t122, 0x3ef},
-	{&t123, 0x3bb},
+	{&t123, 0x3ba},
 	{&t124, 0x3ef},
 	{&t125, 0x33f},
 	{&t126, 0xffe},
@@ -1810,7 +1813,7 @@ var table = [...]spare{
 	{&t143, 0x3f7},
 	{&t144, 0x3f7},
 	{&t145, 0xffe},
-	{&t146, 0x3bb},
+	{&t146, 0x3ba},
 	{&t147, 0x11f},
 	{&t148, 0x11f},
 	{&t149, 0x11f},
@@ -2216,5 +2219,6 @@ var table = [...]spare{
 	{&t549, 0xffe},
 	{&t550, 0xffe},
 	{&t551, 0xffe},
-	{&t552, 0x9f},
+	{&t552, 0xffe},
+	{&t553, 0x9f},
 }
