@@ -331,8 +331,9 @@ func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) err
 		return p.placeableInside(ws, s, no)
 	}
 	isOfWorkspace := func(place string) bool { return sandbox.Within(place, ws.Seen()) && s.at == s.Path }
+	inHome := func(place string) bool { return place == rootfs.HomeDir && !sandbox.Within(place, s.at) } // one that is kept
 	for _, m := range p.spec.Mounts {
-		if overlaps(m.Target) && !isOfWorkspace(m.Target) {
+		if overlaps(m.Target) && !isOfWorkspace(m.Target) && !inHome(m.Target) {
 			return no("it would cover, or lie in, " + m.Target)
 		}
 	}
