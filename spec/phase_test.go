@@ -231,6 +231,43 @@ func TestRES08_TheAgentsHandIsNotInTheCommit(t *testing.T) {
 	}
 }
 
+// TestRES08_AFailedUnitLeavesNoCommit: what an agent committed in a unit that
+// fails is not on the branch, neither for the person nor for the next units and
+// what is pushed of them. Its work is in the tree.
+func TestRES08_AFailedUnitLeavesNoCommit(t *testing.T) {
+	t.Attr("claim", "RES-08")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		const agent = "cat >/dev/null; [ -e evil ] || { echo evil > evil; git add evil; git -c user.name=E -c user.email=e@e commit -qm evil; git switch -qc other; }\necho good > good\n"
+		p := newPhaseYard(t, y, agent, "#!/bin/sh\n[ ! -e evil ] || exit 3\n", "The unit")
+		head := git(t, y, y.Dir, "rev-parse", "HEAD")
+		r := p.phase(t, "--tries", "1").Exit(t, 1)
+		if got := git(t, y, y.Dir, "rev-parse", "main", "HEAD"); got != head+head {
+			t.Errorf("the branch is where the agent moved it:\n%s\n%s", git(t, y, y.Dir, "log", "--oneline", "--all"), r.Stderr)
+		}
+		if got := git(t, y, y.Dir, "symbolic-ref", "HEAD"); got != "refs/heads/main\n" {
+			t.Errorf("HEAD is %s", got)
+		}
+		if got := git(t, y, y.Dir, "status", "--porcelain"); got != "?? evil\n?? good\n" {
+			t.Errorf("its work is not in the tree, uncommitted:\n%s", got)
+		}
+		if !strings.Contains(r.Stderr, "refs/bailey/kept/") || git(t, y, y.Dir, "for-each-ref", "refs/bailey/kept") == "" {
+			t.Errorf("its commit is not kept:\n%s", r.Stderr)
+		}
+		for _, name := range []string{"evil", "good"} {
+			if err := os.Remove(filepath.Join(y.Dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.phase(t, "--restart", "--no-validate", "--push", "origin").OK(t)
+		for _, dir := range []string{y.Dir, p.remote} {
+			if got := git(t, y, dir, "log", "--format=%s", "main"); strings.Contains(got, "evil") {
+				t.Errorf("%s has the agent's commit:\n%s", dir, got)
+			}
+		}
+	})
+}
+
 // phaseTwin does what the agent did on the host itself, with plain git.
 func phaseTwin(t *testing.T, y *yard.Yard, script string) {
 	t.Helper()

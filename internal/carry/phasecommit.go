@@ -25,6 +25,7 @@ type PhaseCommit struct {
 	Message string `json:"message"`
 	Name    string `json:"name"` // of who commits
 	Email   string `json:"email"`
+	Back    bool   `json:"back,omitempty"` // commit nothing: HEAD, branch and index as before the unit
 }
 
 // PhaseCommitted is the answer to PhaseCommit.
@@ -43,6 +44,9 @@ func (w *Worker) phaseCommit(ctx context.Context, p PhaseCommit) (PhaseCommitted
 	s, err := w.readPhase(p.Folder)
 	if err != nil {
 		return none, err
+	}
+	if p.Back {
+		return w.phaseBack(ctx, s)
 	}
 	if err := w.phaseOnto(ctx, s); err != nil {
 		return none, err
@@ -65,6 +69,21 @@ func (w *Worker) phaseCommit(ctx context.Context, p PhaseCommit) (PhaseCommitted
 		return none, err
 	}
 	return made, nil
+}
+
+// phaseBack puts HEAD, branch and index back where a unit that is not committed
+// moved them. Its work stays in the work tree.
+func (w *Worker) phaseBack(ctx context.Context, s *phaseState) (back PhaseCommitted, err error) {
+	tip, tipErr := w.repo.ref(s.Branch)
+	name, nameErr := w.repo.headName()
+	if tipErr == nil && nameErr == nil && tip == s.Head && name == s.Branch {
+		return back, nil
+	}
+	if err := w.phaseIndexed(ctx, s, s.Head); err != nil {
+		return back, err
+	}
+	back.Kept, err = w.phaseRefs(ctx, s, s.Head)
+	return back, err
 }
 
 // tipRecord is where HEAD and the branch were when the first try to commit began.

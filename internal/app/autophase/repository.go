@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bailey-dev/bailey/internal/app/carrier"
 	"github.com/bailey-dev/bailey/internal/carry"
+	"github.com/bailey-dev/bailey/internal/phase"
 )
 
 // begunName holds the id of the unit that the folder of git is about.
@@ -64,6 +66,23 @@ func (d *Driver) collect(ctx context.Context) (carry.PhaseCollected, error) {
 	var got carry.PhaseCollected
 	err := d.carry(ctx, carry.Request{PhaseCollect: &carry.PhaseCollect{Repository: d.repository(), Home: d.Home, Folder: d.git()}}, &got)
 	return got, err
+}
+
+// putBack has a unit that is not committed leave the branch where it was, with
+// its work in the tree.
+func (d *Driver) putBack(ctx context.Context, w *phase.Work) error {
+	var got carry.PhaseCommitted
+	ctx = context.WithoutCancel(ctx) // an interrupted one too
+	err := d.carry(ctx, carry.Request{PhaseCommit: &carry.PhaseCommit{Repository: d.repository(), Home: d.Home, Folder: d.git(), Back: true}}, &got)
+	if err != nil {
+		return fmt.Errorf("put %s back to where it was before the unit: %w", strings.TrimPrefix(w.Branch, "refs/heads/"), err)
+	}
+	w.Tip = w.Head
+	if len(got.Kept) > 0 {
+		w.Kept = appendNew(w.Kept, got.Kept...)
+		d.sayKept(got.Kept)
+	}
+	return d.save()
 }
 
 // commit commits what was collected.

@@ -19,7 +19,7 @@ import (
 // unit takes one from the stage at which it is to its end. The stage is written
 // before what it names begins, so that whoever takes it up again after a kill
 // does nothing twice that counts.
-func (d *Driver) unit(ctx context.Context, i int) error {
+func (d *Driver) unit(ctx context.Context, i int) (err error) {
 	u, w := &d.record.Plan.Units[i], d.record.Units[i]
 	if w.Stage == phase.Pending || w.Stage == phase.Failed || !d.begun(w.ID) {
 		if err := d.start(ctx, w); err != nil {
@@ -30,6 +30,11 @@ func (d *Driver) unit(ctx context.Context, i int) error {
 		return err
 	}
 	defer d.beginWith(w)()
+	defer func() {
+		if err != nil && (w.Stage == phase.Working || w.Stage == phase.Worked || w.Stage == phase.Failed) {
+			err = errors.Join(err, d.putBack(ctx, w))
+		}
+	}()
 	for w.Stage == phase.Working || w.Stage == phase.Worked {
 		if err := d.try(ctx, u, w); err != nil {
 			return err
@@ -417,9 +422,13 @@ func (d *Driver) committing(ctx context.Context, i int, w *phase.Work) error {
 	w.Stage = phase.Committed
 	d.Say("  committed %.12s on %s", w.Commit, strings.TrimPrefix(w.Branch, "refs/heads/"))
 	if len(w.Kept) > 0 {
-		d.Say("  the agent had committed by itself; its commits are kept at %s", strings.Join(w.Kept, ", "))
+		d.sayKept(w.Kept)
 	}
 	return d.save()
+}
+
+func (d *Driver) sayKept(refs []string) {
+	d.Say("  the agent had committed by itself; its commits are kept at %s", strings.Join(refs, ", "))
 }
 
 // message is that of a unit's commit.
