@@ -169,6 +169,7 @@ func TestReportD1_OtherAddressesAreRefused(t *testing.T) {
 			return "https://auth.example.com/?state=0123456789abcdef&redirect_uri=" + url.QueryEscape(s)
 		}
 		bad := []string{
+			"https://127.0.0.1:8443/admin", "https://[::1]:8443/", "https://169.254.169.254/latest/meta-data", "https://192.168.1.1/reboot", "https://localhost:8443/", "https://printer/", "https://router.lan/",
 			"http://example.com/", "file:///etc/passwd", "javascript:alert(1)", "vscode://x", "--version", "https://", "https://user:pw@example.com/", "https://example.com/\x1b]0;x\x07",
 			back("http://localhost/callback"), back("http://localhost:80/cb"), back("http://192.0.2.1:8080/cb"), back("http://localhost:8080/cb?x=1"), back("x://localhost:8080/"), back("http://a@localhost:8080/"),
 			"https://auth.example.com/?redirect_uri=http%3A%2F%2Flocalhost%3A8080%2Fcb", "https://auth.example.com/?state=short&redirect_uri=http%3A%2F%2Flocalhost%3A8080%2Fcb",

@@ -15,7 +15,7 @@ type Home struct {
 
 func homeSpec() *yamlfile.Spec {
 	return &yamlfile.Spec{Kind: yamlfile.Mapping, Help: "What of agents' homes is kept from one run to the next; of the user's own file alone.", Keys: []yamlfile.Key{
-		{Name: "pin", Spec: &yamlfile.Spec{Kind: yamlfile.List, Least: 1, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "A key of an agent's settings, with dots between its parts (permissions.defaultMode)."}, Help: "Settings of agents that are as the host has them on every run, whatever an earlier run has changed."}},
+		{Name: "pin", Spec: &yamlfile.Spec{Kind: yamlfile.List, Least: 1, Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "A key of an agent's settings, with dots between its parts (statusLine.type)."}, Help: "Settings of agents that are as the host has them on every run, whatever an earlier run has changed."}},
 	}}
 }
 

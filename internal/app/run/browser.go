@@ -21,6 +21,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/terminal"
 	"github.com/bailey-dev/bailey/internal/wire"
@@ -57,7 +58,10 @@ func judgeAddress(text string) (address, error) { //nolint:gocognit // one check
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
 		return address{}, errors.New("only https addresses are opened")
 	}
-	a := address{text: text, host: u.Host}
+	if why := notPublic(u.Hostname()); why != "" {
+		return address{}, errors.New(why)
+	}
+	a := address{text: text, host: u.Hostname()}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return address{}, errors.New("its query is malformed")
@@ -87,6 +91,47 @@ func judgeAddress(text string) (address, error) { //nolint:gocognit // one check
 		a.path = "/"
 	}
 	return a, nil
+}
+
+// notPublic says why a host is not one of the internet's by its name, or "". What
+// lies on this machine or beside it would be asked with the person's own cookies.
+func notPublic(host string) string {
+	name, err := policy.NormalizeName(host)
+	switch {
+	case err != nil:
+		return "its host is no name of the internet"
+	case policy.IsLocalhost(name) || policy.IsMetadata(name):
+		return "its host is this machine's own"
+	case !strings.Contains(name, ".") || slices.ContainsFunc(privateNames(), func(suffix string) bool { return strings.HasSuffix(name, suffix) }):
+		return "its host is one of this machine's own network"
+	}
+	return ""
+}
+
+// privateNames end names that are given out within a network alone (RFC 6762,
+// RFC 8375, and what ICANN reserves for it).
+func privateNames() []string {
+	return []string{".local", ".internal", ".home.arpa", ".lan", ".home", ".corp", ".intranet", ".private"}
+}
+
+// resolveWait bounds the look at where a host is.
+const resolveWait = 3 * time.Second
+
+// leadsInside refuses a host whose addresses are not all of the internet. One
+// that cannot be found is left to the browser, which cannot find it either.
+func leadsInside(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveWait)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for _, at := range found {
+		if c := policy.Classify(at.Unmap()); c.Special() {
+			return fmt.Errorf("its host has %s, %s", c, at)
+		}
+	}
+	return nil
 }
 
 func isLoopback(host string) bool {
@@ -169,20 +214,29 @@ func (b *browser) ask(ctx context.Context, text string) string {
 		return "no: this sandbox has asked too often\n"
 	}
 	a, err := judgeAddress(text)
-	shown := terminal.Sanitize(text[:min(len(text), 2000)])
 	if err == nil {
 		err = b.open(ctx, a)
 	}
 	if err != nil {
-		b.u.out.say("the sandbox asked for your browser, which was refused: %v: %s", err, shown)
+		b.u.out.say("the sandbox asked for your browser, which was refused: %v: %s", err, shortAddress(text))
 		return "no: the address was not opened: " + err.Error() + "\n"
 	}
 	if a.port == 0 {
-		b.u.out.say("opened in your browser for the sandbox: %s", shown)
 		return "ok: the address was opened in the person's browser\n"
 	}
-	b.u.out.say("opened in your browser for the sandbox, whose port %d gets the answer: %s", a.port, shown)
 	return fmt.Sprintf("ok: the address was opened in the person's browser; its answer comes to port %d\n", a.port)
+}
+
+// shortAddress is an address as a person is shown it.
+func shortAddress(text string) string { return terminal.Sanitize(text[:min(len(text), 2000)]) }
+
+// show tells the person what is about to be opened.
+func (b *browser) show(a address) {
+	if a.port == 0 {
+		b.u.out.say("opened in your browser for the sandbox: %s", shortAddress(a.text))
+		return
+	}
+	b.u.out.say("opened in your browser for the sandbox, whose port %d gets the answer: %s", a.port, shortAddress(a.text))
 }
 
 func (b *browser) open(ctx context.Context, a address) error {
@@ -193,6 +247,9 @@ func (b *browser) open(ctx context.Context, a address) error {
 		return errors.New("one was opened a moment ago")
 	}
 	program, err := b.program()
+	if err == nil {
+		err = leadsInside(ctx, a.host)
+	}
 	if err != nil {
 		return err
 	}
@@ -201,6 +258,7 @@ func (b *browser) open(ctx context.Context, a address) error {
 			return err
 		}
 	}
+	b.show(a)
 	cmd := exec.Command(program, a.text) //nolint:noctx // the person's browser outlives the run
 	cmd.Env, cmd.Dir = config.Pairs(), "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -25,6 +25,7 @@ func TestJudgeAddress(t *testing.T) {
 		ok + back + "localhost%2Fcb", ok + back + "localhost%3A22%2Fcb", ok + back + "evil.test%3A8080%2F", ok + back + "localhost.evil.test%3A8080%2F",
 		ok + "&redirect_uri=https%3A%2F%2Flocalhost%3A8080%2F", ok + back + "localhost%3A8080%2F" + back + "localhost%3A8081%2F",
 		ok + "&state=0123456789abcdef" + back + "localhost%3A8080%2F", "https://a.test/?x=1" + back + "localhost%3A8080%2F",
+		"https://127.0.0.1:8443/admin", "https://[::1]:8443/x", "https://192.168.1.1/reboot", "https://169.254.169.254/latest/meta-data", "https://198.51.100.1/", "https://0x7f.1/", "https://2130706433/", "https://localhost/", "https://x.localhost/", "https://printer/", "https://nas.local/", "https://metadata.google.internal/", "https://a.test%00.evil/",
 		"https://a.test/?a=%zz", "https://a.test/" + strings.Repeat("a", 9000),
 	} {
 		if got, err := judgeAddress(text); err == nil {

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -85,6 +86,7 @@ func (p *plan) planHome(h Host, r *Request, in entrance) error {
 	if err := hp.fill(p, in.settings, found); err != nil {
 		return err
 	}
+	p.notes = append(p.notes, hp.idlePins(r.Homes.Pins)...)
 	p.home = hp
 	p.spec.Tmpfs = slices.DeleteFunc(p.spec.Tmpfs, func(t bailey.Tmpfs) bool { return t.Target == rootfs.HomeDir })
 	p.spec.Mounts = append(p.spec.Mounts, bailey.Mount{Source: hp.store.Files(name), Target: rootfs.HomeDir, Writable: true, Owned: true})
@@ -156,6 +158,20 @@ func (hp *homePlan) merge(rel string, s settingsFile, found *home.Home) (data, r
 	hp.settings[rel] = settingsFile{s.Settings, out.Tree, nil}
 	hp.rivals = append(hp.rivals, s.Rivals...)
 	return data, record, nil
+}
+
+// idlePins says which of some pins are about nothing that is there: one that is
+// mistyped guards nothing.
+func (hp *homePlan) idlePins(pins []string) (notes []string) {
+	for _, pin := range pins {
+		isThere := slices.ContainsFunc(slices.Collect(maps.Values(hp.settings)), func(s settingsFile) bool {
+			return slices.ContainsFunc(preferences.Leaves(s.next), func(leaf string) bool { return leaf == pin || strings.HasPrefix(leaf, pin+".") })
+		})
+		if !isThere {
+			notes = append(notes, fmt.Sprintf("--pin %s: neither the host's settings that are carried nor bailey's have it, so it is kept from being set inside", pin))
+		}
+	}
+	return notes
 }
 
 func inFile(rel string, keys []string) []string {

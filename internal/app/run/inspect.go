@@ -154,7 +154,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 		Network: p.inspectNet(), Mounts: []InspectedMount{}, Memory: []InspectedTmpfs{}, Files: []string{},
 		Variables: p.inspectEnv(), Secrets: []InspectedLent{}, Home: p.inspectHome(), Bridge: p.inspectBridge(), Limits: p.inspectLimits(),
 		Hidden: append(p.hidden(), p.hiddenByName(&r)...), Published: p.inspectPublished(), Weakened: append(p.weakened(), r.Loose.inspected()...), Readable: p.readable(),
-		Notes: append([]string{u.netLine()}, p.notes...),
+		Notes: slices.Concat([]string{u.netLine()}, p.hidingLines(), p.notes),
 	}
 	for _, m := range p.spec.Mounts {
 		out.Mounts = append(out.Mounts, InspectedMount{m.Source, m.Target, m.Writable, m.Why})
@@ -277,11 +277,14 @@ func (p *plan) hidden() []InspectedItem {
 	return out
 }
 
-// weakened is what of the network guards less than rules do.
+// weakened is what of the network and of hidden files guards less than by default.
 func (p *plan) weakened() []InspectedItem {
 	out := []InspectedItem{}
 	if p.policy.Mode == bailey.NetOpen || p.policy.Mode == bailey.NetFull {
 		out = append(out, InspectedItem{fmt.Sprintf("--net %s", p.policy.Mode), "hosts that no rule names are reached"})
+	}
+	if slices.Contains(p.showing, everythingShown) {
+		out = append(out, InspectedItem{"--show " + everythingShown, "the sandbox sees every file of the workspace, secrets too"})
 	}
 	if p.policy.DNS == bailey.DNSOpen && p.policy.Mode != bailey.NetNone {
 		out = append(out, InspectedItem{"--dns open", "any name is looked up"})
@@ -298,13 +301,16 @@ func (p *plan) hiddenByName(r *Request) []InspectedItem {
 	}
 	hides, shows := p.hidingRules(r)
 	for _, pattern := range hide.Defaults() {
+		if slices.Contains(shows, pattern) {
+			continue
+		}
 		out = append(out, InspectedItem{pattern, "usually holds secrets; not where git has it as it is"})
 	}
 	for _, pattern := range hides {
 		out = append(out, InspectedItem{pattern, "by --hide, or hide in a policy file"})
 	}
 	for _, pattern := range shows {
-		out = append(out, InspectedItem{pattern, "seen all the same, by --show, or show in your own policy file"})
+		out = append(out, InspectedItem{pattern, "not hidden: seen all the same, by --show, or show in your own policy file"})
 	}
 	return out
 }

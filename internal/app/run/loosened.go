@@ -20,7 +20,10 @@ type Loosened struct {
 }
 
 // spec is the part of it that the engine is told.
-func (l Loosened) spec() (sandbox.Loose, error) {
+func (l Loosened) spec(runtime bailey.Runtime) (sandbox.Loose, error) {
+	if flags := l.ofGvisor(); runtime == bailey.RuntimeNative && len(flags) > 0 {
+		return sandbox.Loose{}, bailey.NewError(bailey.Invalid, "--"+flags[0]+" is about gVisor, and this run has --runtime native", "leave one of the two out")
+	}
 	out := sandbox.Loose{Root: l.KeepRoot, UserNamespaces: l.NestedUserns}
 	for _, arg := range l.RuntimeArgs {
 		checked, err := runsc.CheckArg(arg)
@@ -47,6 +50,12 @@ func (l Loosened) lines() (lines []string) {
 		lines = append(lines, "LOOSENED by --insecure-unenforced: limits that nothing here can keep do not stop the run")
 	}
 	return lines
+}
+
+// ofGvisor are the flags that nothing but gVisor can follow.
+func (l Loosened) ofGvisor() []string {
+	l.Unenforced = false
+	return l.listed()
 }
 
 // KeepRootFlag is how `bailey ps` shows --insecure-keep-root.

@@ -122,7 +122,7 @@ func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // t
 	if p.learned, err = r.learning(h); err != nil {
 		return nil, err
 	}
-	if p.spec.Loose, err = r.Loose.spec(); err != nil {
+	if p.spec.Loose, err = r.Loose.spec(p.spec.Runtime); err != nil {
 		return nil, err
 	}
 	if err := p.openHost(h, r, ws, preset); err != nil {

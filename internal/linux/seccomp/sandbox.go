@@ -57,6 +57,9 @@ func judged() []rule {
 		// Typing into the terminal one is attached to, the console's paste, and the
 		// protocols that a terminal can be made to speak.
 		unless(unix.SYS_IOCTL, condition{is(1, unix.TIOCSTI)}, condition{is(1, tioclinux)}, condition{is(1, unix.TIOCSETD)}),
+		// A lease on a file makes whoever else opens it wait, for 45 seconds each
+		// time, on the host too.
+		unless(unix.SYS_FCNTL, condition{is(1, unix.F_SETLEASE)}),
 		{call: unix.SYS_SOCKET, when: families(), errno: unix.EAFNOSUPPORT},
 		{call: unix.SYS_SOCKETPAIR, when: []condition{{is(0, unix.AF_UNIX)}}, errno: unix.EAFNOSUPPORT},
 		only(unix.SYS_PERSONALITY, condition{is(0, 0)}, condition{is(0, query)}),
@@ -93,7 +96,7 @@ func anyFile() []uintptr {
 		unix.SYS_CHDIR, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE, unix.SYS_COPY_FILE_RANGE, unix.SYS_DUP, unix.SYS_DUP3,
 		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_EVENTFD2,
 		unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FADVISE64, unix.SYS_FALLOCATE, unix.SYS_FCHDIR, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT,
-		unix.SYS_FCNTL, unix.SYS_FDATASYNC, unix.SYS_FGETXATTR, unix.SYS_FLISTXATTR, unix.SYS_FLOCK, unix.SYS_FREMOVEXATTR,
+		unix.SYS_FDATASYNC, unix.SYS_FGETXATTR, unix.SYS_FLISTXATTR, unix.SYS_FLOCK, unix.SYS_FREMOVEXATTR,
 		unix.SYS_FSETXATTR, unix.SYS_FSTAT, unix.SYS_FSTATFS, unix.SYS_FSYNC, unix.SYS_FTRUNCATE, unix.SYS_GETCWD, unix.SYS_GETDENTS64,
 		unix.SYS_GETXATTR, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_RM_WATCH,
 		unix.SYS_LGETXATTR, unix.SYS_LINKAT, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_LSEEK, unix.SYS_LSETXATTR,
@@ -140,15 +143,16 @@ func anyProcess() []uintptr {
 	}
 }
 
-// anyIPC are sockets that are there, and what processes share.
+// anyIPC are sockets that are there, and what processes share. System V's
+// memory and messages are not among it: they belong to no process, so that
+// nobody but a cgroup counts them.
 func anyIPC() []uintptr {
 	return []uintptr{
 		unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_BIND, unix.SYS_CONNECT, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKNAME, unix.SYS_GETSOCKOPT,
 		unix.SYS_LISTEN, unix.SYS_RECVFROM, unix.SYS_RECVMMSG, unix.SYS_RECVMSG, unix.SYS_SENDMMSG, unix.SYS_SENDMSG, unix.SYS_SENDTO,
 		unix.SYS_SETSOCKOPT, unix.SYS_SHUTDOWN,
 		unix.SYS_MQ_GETSETATTR, unix.SYS_MQ_NOTIFY, unix.SYS_MQ_OPEN, unix.SYS_MQ_TIMEDRECEIVE, unix.SYS_MQ_TIMEDSEND, unix.SYS_MQ_UNLINK,
-		unix.SYS_MSGCTL, unix.SYS_MSGGET, unix.SYS_MSGRCV, unix.SYS_MSGSND,
-		unix.SYS_SEMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT, unix.SYS_SHMGET,
+		unix.SYS_SEMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 	}
 }
 
