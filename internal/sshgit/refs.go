@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -68,7 +69,11 @@ func readPkt(in io.Reader, held *bytes.Buffer) (line string, flush bool, err err
 
 // checkUpdate holds one line of a push to the branches that it may update.
 func checkUpdate(line string, branches []string) error {
-	line, _, _ = strings.Cut(line, "\x00") // what the client can do
+	line, can, _ := strings.Cut(line, "\x00")
+	if slices.Contains(strings.Fields(can), "push-options") {
+		// What a host does by them, it does to other branches too.
+		return fmt.Errorf("%w: it has options for the host (git push -o), which may be about other branches", ErrRef)
+	}
 	line = strings.TrimSuffix(line, "\n")
 	words := strings.Split(line, " ")
 	if len(words) == 2 && words[0] == "shallow" && isObject(words[1]) {

@@ -64,6 +64,7 @@ func TestScreenPush(t *testing.T) {
 		"like":            {pkt(old+" "+next+" refs/heads/agentx") + "0000", false},
 		"tag":             {pkt(old+" "+next+" refs/tags/main") + "0000", false},
 		"deletion":        {pkt(old+" "+none+" refs/heads/main\x00delete-refs") + "0000", false},
+		"options":         {pkt(old+" "+next+" refs/heads/main\x00report-status push-options agent=git/2") + "0000" + pkt("merge_request.create") + "0000PACK", false},
 		"space":           {pkt(old+" "+next+" refs/heads/main refs/heads/dev") + "0000", false},
 		"certificate":     {pkt("push-cert\x00caps") + pkt("certificate version 0.1\n") + "0000", false},
 		"short name":      {pkt(old[1:]+" "+next+" refs/heads/main") + "0000", false},

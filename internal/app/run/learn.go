@@ -53,7 +53,7 @@ func (l *learned) add(e bailey.Event) {
 		return
 	}
 	allowed := e.Verdict == bailey.Allow.String()
-	if !allowed && !opens(e) {
+	if !allowed && (!opens(e) || e.Host == policy.ServiceHost) { // a service of this machine is not proposed because a program asks
 		l.leave(e)
 		return
 	}
