@@ -169,18 +169,20 @@ func TestISO03_SharedKernelSockets(t *testing.T) {
 		early, later := filepath.Join(y.Dir, "early.sock"), filepath.Join(y.Dir, "later.sock")
 		listen(t, y, early)
 		y.Write(t, "tries.py", tryScript)
-		list, err := json.Marshal([]try{{Name: "early", Op: "connect", Path: early}, {Name: "later", Op: "connect", Path: later}, {Name: "move", Op: "rename", Path: early, To: early + "2"}})
+		given := filepath.Join(filepath.Dir(y.WriteHome(t, "given/x", "")), "given.sock")
+		listen(t, y, given)
+		list, err := json.Marshal([]try{{Name: "read-only", Op: "connect", Path: "/mnt/r/given.sock"}, {Name: "early", Op: "connect", Path: early}, {Name: "later", Op: "connect", Path: later}, {Name: "move", Op: "rename", Path: early, To: early + "2"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		y.Write(t, "tries.json", string(list))
-		r := y.Start(t, onHostKernel("--", "sh", "-c", "echo up; read x; exec "+python+" tries.py tries.json")...)
+		r := y.Start(t, onHostKernel("--mount", filepath.Dir(given)+":/mnt/r", "--", "sh", "-c", "echo up; read x; exec "+python+" tries.py tries.json")...)
 		r.Await(t, "up")
 		listen(t, y, later)
 		_, _ = r.Stdin.Write([]byte("\n"))
 		done := r.Wait(t, yard.Timeout).OK(t)
 		got := parseTries(t, done.Stdout, nil)
-		if got["early"].ok() || got["move"].ok() {
+		if got["early"].ok() || got["move"].ok() || got["read-only"].ok() {
 			t.Errorf("the covered socket: %v", got)
 		}
 		if !strings.Contains(done.Stderr, "covered: "+early) {

@@ -55,9 +55,9 @@ func (p *plan) shareKernel() error {
 	return nil
 }
 
-// socketsWithin returns where sockets of the host are to be seen in writable
-// mounts. Who connects to one reaches a program outside of the sandbox: no
-// namespace is about sockets that have a path.
+// socketsWithin returns where sockets of the host are to be seen in mounts. Who
+// connects to one reaches a program outside of the sandbox: no namespace is about
+// sockets that have a path, and no mount that is read-only keeps from it.
 func socketsWithin(sockets []string, mounts []bailey.Mount) []string {
 	var list []string
 	for _, path := range sockets {
@@ -68,7 +68,7 @@ func socketsWithin(sockets []string, mounts []bailey.Mount) []string {
 		path = filepath.Join(dir, filepath.Base(path))
 		for _, m := range mounts {
 			inside := m.Target + strings.TrimPrefix(path, m.Source)
-			if !m.Writable || path == m.Source || !sandbox.Within(path, m.Source) || slices.Contains(list, inside) {
+			if path == m.Source || !sandbox.Within(path, m.Source) || slices.Contains(list, inside) {
 				continue
 			}
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
