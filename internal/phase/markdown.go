@@ -8,13 +8,13 @@ import (
 )
 
 var (
-	boxLine     = regexp.MustCompile(`^( {0,3})[-*+] \[([ xX])\][ \t]+(.*)$`)
+	boxLine     = regexp.MustCompile(`^( {0,3})(?:[-*+]|[0-9]{1,9}[.)]) {1,4}\[([ xX])\][ \t]+(.*)$`)
 	headingLine = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
 	fenceLine   = regexp.MustCompile("^ *(```+|~~~+)")
 )
 
-// markdown reads a checklist: a unit is an item with a box at the left, and what
-// follows it, as far as the next or a heading, is its text. What stands under a
+// markdown reads a checklist: a unit is an item with a box at the left, numbered
+// or not, and what follows it, as far as the next or a heading, is its text. What stands under a
 // heading before the first unit is for all units of that heading.
 func (p *parser) markdown(text string) *Plan {
 	m := &reader{parser: p, plan: &Plan{}}

@@ -37,6 +37,35 @@ func TestParse_Markdown(t *testing.T) {
 	}
 }
 
+// TestParse_NumberedItemsAreUnits too, with what stands below them as their text,
+// and are ticked; a number without a box is text.
+func TestParse_NumberedItemsAreUnits(t *testing.T) {
+	t.Parallel()
+	const text = "- [ ] one\n1. [ ] two\n   1. [ ] a step of it\n2) [x] three\n10.  [ ] four\n    More of it.\n1. no unit\n1.[ ] none\n1.5 [ ] none\n"
+	got, err := phase.Parse("plan.md", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []phase.Unit{
+		{Title: "one"},
+		{Title: "two", Text: "1. [ ] a step of it"},
+		{Title: "three", Done: true},
+		{Title: "four", Text: "    More of it.\n1. no unit\n1.[ ] none\n1.5 [ ] none"},
+	}
+	if diff := cmp.Diff(want, got.Units, cmpopts.IgnoreFields(phase.Unit{}, "ID")); diff != "" {
+		t.Error(diff)
+	}
+	for i, old := range []string{"- [ ] one", "1. [ ] two", "", "10.  [ ] four"} {
+		if old == "" {
+			continue
+		}
+		ticked, ok := phase.Tick("plan.md", []byte(text), got.Units[i].ID)
+		if want := strings.Replace(text, old, strings.Replace(old, "[ ]", "[x]", 1), 1); !ok || string(ticked) != want {
+			t.Errorf("%s: %t\n%s", old, ok, ticked)
+		}
+	}
+}
+
 // TestParse_YAML is the same in YAML.
 func TestParse_YAML(t *testing.T) {
 	t.Parallel()
