@@ -250,7 +250,7 @@ func commandBlocks(file, text string) (blocks [][]pageCommand, problems []string
 		case isFence:
 			inside = false
 			problems = append(problems, judgeBlock(fmt.Sprintf("%s:%d", file, i+1), language, body.String(), block)...)
-			if language == "yaml" { // a policy file
+			if isPolicy(language, body.String()) {
 				block = []pageCommand{{file, i + 1, "cat >policy.yaml <<'END'\n" + body.String() + "END\nbailey policy check policy.yaml"}}
 			}
 			if len(block) > 0 && (language == "sh" || language == "" || language == "yaml") {
@@ -277,9 +277,13 @@ func isUsage(line string) bool {
 	return strings.HasPrefix(line, "bailey ") && strings.Contains(line, "[FLAGS]")
 }
 
+func isPolicy(language, body string) bool {
+	return language == "yaml" && strings.HasPrefix(body, "net:\n")
+}
+
 // judgeBlock says what is wrong with a block: each is a console, or commands
-// one a line, or a policy file, or a summary that the program itself wrote, or
-// a picture.
+// one a line, or a policy file, or a plan, or a summary that the program itself
+// wrote, or a picture.
 func judgeBlock(where, language, body string, commands []pageCommand) []string {
 	lines := strings.Count(body, "\n")
 	switch {
@@ -287,7 +291,8 @@ func judgeBlock(where, language, body string, commands []pageCommand) []string {
 	case language == "sh" && lines == len(commands) && lines > 0:
 	case language == "" && lines == len(commands) && lines > 0:
 	case language == "" && lines == 1 && isUsage(body):
-	case language == "yaml" && strings.HasPrefix(body, "net:\n"):
+	case isPolicy(language, body):
+	case language == "yaml" && strings.Contains(body, "\nunits:\n"): // TestPage of internal/phase
 	case language == "json" && len(toolCalls(body)) == lines && lines > 0: // TestDocumentationToolCalls
 	case language == "" && strings.ContainsAny(body, "│├"):
 	default:

@@ -2,6 +2,9 @@ package phase_test
 
 import (
 	"encoding/json"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,5 +197,46 @@ func TestSchema(t *testing.T) {
 	b, err := phase.Schema()
 	if err != nil || !json.Valid(b) || !strings.Contains(string(b), "max_turns") {
 		t.Errorf("%v %s", err, b)
+	}
+}
+
+// TestPage: the plan in YAML on the page about phases is one, and its tables
+// name every key.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/phases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	block, tables, _ := strings.Cut(rest, "```\n")
+	if plan, err := phase.Parse("plan.yaml", []byte(block)); err != nil || len(plan.Units) < 2 {
+		t.Errorf("the plan of the page: %v, %+v", err, plan)
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Items struct{ Properties map[string]any }
+		}
+	}
+	b, err := phase.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &schema); err != nil {
+		t.Fatal(err)
+	}
+	settings, units, _ := strings.Cut(tables, "| key of a unit |")
+	for part, keys := range map[string][]string{
+		settings: slices.Sorted(maps.Keys(schema.Properties)),
+		units:    slices.Sorted(maps.Keys(schema.Properties["units"].Items.Properties)),
+	} {
+		if len(keys) < 7 {
+			t.Errorf("keys of the schema: %q", keys)
+		}
+		for _, k := range keys {
+			if !strings.Contains(part, "\n| `"+k+"`") && !strings.Contains(part, ", `"+k+"`") {
+				t.Errorf("no row of docs/phases.md is about %s", k)
+			}
+		}
 	}
 }
