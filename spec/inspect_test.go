@@ -49,6 +49,9 @@ func inspectAs(t *testing.T, y *yard.Yard, change func(*exec.Cmd), args ...strin
 	if err := json.Unmarshal([]byte(r.Stdout), &in); err != nil {
 		t.Fatalf("%v\n%s", err, r.Stdout)
 	}
+	if strings.Contains(r.Stdout, ": null") {
+		t.Errorf("a list that is null:\n%s", r.Stdout)
+	}
 	return in
 }
 

@@ -194,7 +194,7 @@ func (p *plan) inspectNet() InspectedNet {
 }
 
 func (p *plan) inspectEnv() InspectedEnv {
-	out := InspectedEnv{Passed: slices.Concat([]string{}, p.given), Set: []string{}}
+	out := InspectedEnv{Passed: listOf(p.given), Set: []string{}}
 	for _, name := range names(p.exec.Env) {
 		if !slices.Contains(p.given, name) {
 			out.Set = append(out.Set, name)
@@ -202,6 +202,9 @@ func (p *plan) inspectEnv() InspectedEnv {
 	}
 	return out
 }
+
+// listOf is a copy that is [] in JSON and never null.
+func listOf(list []string) []string { return append([]string{}, list...) }
 
 // names are the names in a list of NAME=VALUE, sorted.
 func names(pairs []string) []string {
@@ -221,7 +224,7 @@ func (p *plan) inspectHome() InspectedHome {
 	}
 	out := InspectedHome{
 		Kept: true, Name: hp.name, New: hp.isNew, Shared: hp.shared, Logins: []string{},
-		Changed: slices.Concat([]string{}, hp.kept), Overruled: slices.Concat([]string{}, hp.overruled), Pinned: slices.Concat([]string{}, hp.pins), Written: []string{},
+		Changed: listOf(hp.kept), Overruled: listOf(hp.overruled), Pinned: listOf(hp.pins), Written: []string{},
 	}
 	for _, m := range p.spec.Mounts {
 		if m.Target == rootfs.HomeDir {
@@ -242,7 +245,7 @@ func (p *plan) inspectBridge() *InspectedBridge {
 	if c == nil || len(c.Sources) == 0 {
 		return nil
 	}
-	out := &InspectedBridge{Sources: c.Sources, Keys: slices.Concat([]string{}, c.Keys), Left: slices.Concat([]string{}, c.Left), Providers: []InspectedProvider{}}
+	out := &InspectedBridge{Sources: c.Sources, Keys: listOf(c.Keys), Left: listOf(c.Left), Providers: []InspectedProvider{}}
 	for _, pr := range c.Providers {
 		allowed, flag := pr.Active && pr.Rule != "", pr.Flag
 		if flag == "" && pr.Rule != "" && !allowed {
