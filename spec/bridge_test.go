@@ -74,7 +74,7 @@ echo looked`)
 				look := y.Run(t, "run", "--home", "h", "--", "sh", filepath.Join(y.Dir, "look.sh")).OK(t)
 				hasAll(t, look.Stdout, b.setting, "looked")
 				hasNone(t, look.Stdout, bridgeCanary)
-				hasNone(t, y.RunWith(t, with, "inspect", "--json", "--env", b.variable, b.agent).OK(t).Stdout, bridgeCanary, "passed-value")
+				hasNone(t, y.RunWith(t, with, "inspect", "--json", "--env", b.variable, b.agent).OK(t).Stdout, bridgeCanary, "passed-value", ": null")
 				// The twin: the same look finds what does enter.
 				twin := y.RunWith(t, withAgents(t, "TWIN="+bridgeCanary), "run", "--home", "h", "--env", "TWIN", "--", "sh", filepath.Join(y.Dir, "look.sh")).OK(t)
 				hasAll(t, twin.Stdout, bridgeCanary)

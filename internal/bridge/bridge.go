@@ -26,7 +26,7 @@ type Host struct {
 type Carried struct {
 	Files     []File
 	Sources   []string   // the host's files that were read
-	Keys      []string   // the dotted paths of what is carried, sorted
+	Keys      []string   // the dotted paths of what is carried, sorted; of keys see Providers
 	Left      []string   // what they say besides, which stays outside: dotted paths, sorted
 	Providers []Provider // those that the agent may use
 	Variables []string   // that hold the providers' keys, sorted
@@ -95,6 +95,7 @@ type finder struct {
 	host  Host
 	agent string
 	out   *Carried
+	refs  []string // the keys whose values enter as references to variables
 }
 
 // folder is where an agent keeps its settings on the host: by a variable, or
@@ -145,7 +146,11 @@ func (f *finder) add(path string, t, forced preferences.Tree) {
 		return
 	}
 	f.out.Files = append(f.out.Files, File{Path: path, Tree: t, Forced: forced})
-	f.out.Keys = append(f.out.Keys, preferences.Leaves(t)...)
+	for _, key := range preferences.Leaves(t) {
+		if !slices.Contains(f.refs, key) {
+			f.out.Keys = append(f.out.Keys, key)
+		}
+	}
 }
 
 // use decides about a provider: whether its definition enters. Of the one that
@@ -169,6 +174,16 @@ func (f *finder) use(p Provider, source string) (bool, error) {
 	return false, bailey.NewError(bailey.Invalid,
 		fmt.Sprintf("%s begins with the provider %s of %s, which %s, and that is not passed, or empty", f.agent, p.Name, source, what),
 		fmt.Sprintf("pass it: --env %[1]s, or lend a secret in it: --secret NAME=%[1]s; or leave the host's settings out: --no-bridge", p.Variable))
+}
+
+// refer notes that a reference to the provider's variable stands for the key at
+// a dotted path. It is not named among what is carried: that would read as if the
+// key entered.
+func (f *finder) refer(p Provider, path string) {
+	f.refs = append(f.refs, path)
+	if p.Literal {
+		f.out.Left = append(f.out.Left, path)
+	}
 }
 
 // variableOf is the variable for the key of a provider that does not name one.

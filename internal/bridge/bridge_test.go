@@ -83,6 +83,7 @@ var cases = map[string]struct {
 	files   map[string]string
 	passed  []string
 	wants   []string // of what enters
+	left    string   // of what is said to stay outside
 	allow   []string
 	refused string // part of the message
 }{
@@ -125,6 +126,7 @@ var cases = map[string]struct {
 		},
 		passed: []string{"CORP_API_KEY", "EVIL_KEY"},
 		wants:  []string{`"apiKey": "{env:CORP_API_KEY}"`, `"npm": "@ai-sdk/openai-compatible"`, `"context": 1000`, `"apiKey": "{env:EVIL_KEY}"`},
+		left:   "provider.corp.options.apiKey",
 		allow:  []string{"llm.example.com:443"},
 	},
 	"opencode, a key from a file": {
@@ -144,6 +146,7 @@ var cases = map[string]struct {
 		},
 		passed: []string{"CORP_TOKEN", "LOCAL_API_KEY", "COMMAND_API_KEY"},
 		wants:  []string{`"apiKey": "$CORP_TOKEN"`, `"apiKey": "$LOCAL_API_KEY"`, `"apiKey": "$COMMAND_API_KEY"`, `"http://host.bailey.internal:11434/v1"`, `"defaultThinkingLevel": "low"`, `"contextWindow": 1000`},
+		left:   "providers.local.apiKey",
 		allow:  []string{"llm.example.com:8443"},
 	},
 	"pi, a key beside text": {
@@ -184,6 +187,12 @@ func TestFind_NoKeyEnters(t *testing.T) {
 				if !strings.Contains(text, want) {
 					t.Errorf("no %s in\n%s", want, text)
 				}
+			}
+			if keys := strings.Join(got.Keys, " "); strings.Contains(keys, "apiKey") {
+				t.Errorf("said to be carried: %s", keys)
+			}
+			if left := strings.Join(got.Left, " "); c.left != "" && !strings.Contains(left, c.left) {
+				t.Errorf("left outside: %s, without %s", left, c.left)
 			}
 			if !slices.Equal(got.Allow(), c.allow) {
 				t.Errorf("allows %v, want %v", got.Allow(), c.allow)

@@ -80,6 +80,7 @@ func (f *finder) opencodeProvider(id string, t preferences.Tree, active bool, so
 	}
 	if p.Variable != "" {
 		kept["apiKey"] = "{env:" + p.Variable + "}"
+		f.refer(p, "provider."+id+".options.apiKey")
 	}
 	def["options"] = kept
 	return def, nil

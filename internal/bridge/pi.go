@@ -76,6 +76,7 @@ func (f *finder) piProvider(id string, t preferences.Tree, active bool, source s
 	}
 	if p.Variable != "" {
 		def["apiKey"] = "$" + p.Variable
+		f.refer(p, "providers."+id+".apiKey")
 	}
 	return def, nil
 }
