@@ -65,6 +65,10 @@ true`
 		if strings.Contains(r.Stderr, `host: "evil.test"`) {
 			t.Errorf("what was not asked for is proposed:\n%s", r.Stderr)
 		}
+		// Where nothing of what was refused is proposed, that is said.
+		r = y.Sh(t, "curl -sS --max-time 20 http://169.254.169.254/; true", "--tool", "curl", "--learn", "--net", "open").OK(t)
+		saysAll(t, r, "learn: nothing is proposed; what was refused is left out:", "  169.254.169.254: a private or special address")
+		saysAll(t, y.Sh(t, "true", "--learn").OK(t), "learn: nothing is proposed: no connection was asked for")
 		// The file is nobody's to choose but the user's.
 		y.Write(t, "there.yaml", "x")
 		saysAll(t, y.Sh(t, "true", "--learn=there.yaml").Exit(t, 125), "there is such a file already")

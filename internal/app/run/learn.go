@@ -357,6 +357,18 @@ func (f *proposalFile) write(text string) error {
 	return err
 }
 
+// sayNothing says why nothing is proposed.
+func (l *learned) sayNothing(out *output) {
+	if len(l.left) == 0 {
+		out.say("learn: nothing is proposed: no connection was asked for")
+		return
+	}
+	out.say("learn: nothing is proposed; what was refused is left out:")
+	for _, line := range l.left {
+		out.say("  %s", visible(line))
+	}
+}
+
 // proposed says at the end what would be enough.
 func (u *running) proposed() {
 	l := u.learned
@@ -367,7 +379,7 @@ func (u *running) proposed() {
 	text := l.proposal(u.req.Command, u.plan.place.Mirror)
 	u.mu.Unlock()
 	if text == "" {
-		u.out.say("learn: nothing was asked of the network")
+		l.sayNothing(u.out)
 		return
 	}
 	if _, err := settings.Parse("proposal", []byte(text)); err != nil {
