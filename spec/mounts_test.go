@@ -181,7 +181,11 @@ func TestISO02_MountsCoverNothing(t *testing.T) {
 			}
 		}
 		for _, two := range [][]string{{"/mnt/x", "/mnt/x"}, {"/mnt/x", "/mnt/x/y"}, {"/mnt/x/y", "/mnt/x"}} {
-			y.Run(t, "run", "--mount", data+":"+two[0], "--mount", data+":"+two[1], "--", "true").Exit(t, 125)
+			r := y.Run(t, "run", "--mount", data+":"+two[0], "--mount", data+":"+two[1], "--", "true").Exit(t, 125)
+			saysAll(t, r, "something else is shown at "+two[0], "such as /mnt/"+filepath.Base(two[1]))
+			if two[0] == two[1] {
+				saysAll(t, r, "such as /mnt/x-2") // the place of that name is taken
+			}
 		}
 		// A file is no folder, nor the other way round.
 		y.Run(t, "run", "--mount", data+"/file:"+y.Dir+"/plain", "--", "true").Exit(t, 125)

@@ -309,6 +309,20 @@ func systemTargets() []string {
 	return []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/run", "/.bailey"}
 }
 
+// freePlace is a place inside where nothing is asked to be shown.
+func (p *plan) freePlace(name string) string {
+	dir := "/mnt"
+	if slices.ContainsFunc(p.open.shown, func(o opened) bool { return o.at == dir }) {
+		dir = "/opt"
+	}
+	place := path.Join(dir, name)
+	taken := func(o opened) bool { return sandbox.Within(o.at, place) || sandbox.Within(place, o.at) }
+	for n := 2; n < len(p.open.shown)+2 && slices.ContainsFunc(p.open.shown, taken); n++ {
+		place = fmt.Sprintf("%s/%s-%d", dir, name, n)
+	}
+	return place
+}
+
 // placeable says why something may not be shown at its place, or nil.
 func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) error { //nolint:gocognit // one check after the other
 	no := func(why string) error {
@@ -316,7 +330,7 @@ func (p *plan) placeable(ws *workspace.Workspace, s opened, before []opened) err
 		if flag == "" {
 			flag = s.what
 		}
-		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: nothing is mounted at %s: %s", flag, s.at, why), "choose another place inside, such as /mnt/"+path.Base(s.at))
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: nothing is mounted at %s: %s", flag, s.at, why), "choose another place inside, such as "+p.freePlace(path.Base(s.at)))
 	}
 	if slices.ContainsFunc(systemTargets(), func(dir string) bool { return sandbox.Within(s.at, dir) }) {
 		return no("it belongs to the system inside")
