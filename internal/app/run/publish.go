@@ -77,12 +77,21 @@ func (p *published) listen(ctx context.Context) error {
 			if n, ok := errors.AsType[syscall.Errno](err); ok {
 				why = n
 			}
-			return bailey.NewError(bailey.Conflict, fmt.Sprintf("--publish: port %d of %s cannot be bound: %v", p.host, at.host, why),
-				fmt.Sprintf("end what has it, or publish another: --publish %d:%d", min(int(p.host)+10000, 65535), p.port))
+			return p.unbound(at.host, why)
 		}
 		p.listeners = append(p.listeners, l)
 	}
 	return nil
+}
+
+// unbound is the error of a port that cannot be bound.
+func (p *published) unbound(host string, why error) error {
+	mend := "end what has it, or publish another"
+	if errors.Is(why, syscall.EACCES) {
+		mend = "ports below 1024 are root's, unless the sysctl net.ipv4.ip_unprivileged_port_start says otherwise; publish another"
+	}
+	return bailey.NewError(bailey.Conflict, fmt.Sprintf("--publish: port %d of %s cannot be bound: %v", p.host, host, why),
+		fmt.Sprintf("%s: --publish %d:%d", mend, min(int(p.host)+10000, 65535), p.port))
 }
 
 func (p *published) close() {
