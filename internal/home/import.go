@@ -2,6 +2,7 @@ package home
 
 import (
 	"archive/tar"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +45,8 @@ func (s Store) Import(name string, r io.Reader, b Bounds, now time.Time) (files,
 	if err := beneath.MkdirPrivate(store, tmp); err != nil {
 		return 0, 0, fmt.Errorf("make home %s: %w", name, err)
 	}
-	i := importer{tar: tar.NewReader(r), bounds: b}
+	head := bufio.NewReader(r)
+	i := importer{head: head, tar: tar.NewReader(head), bounds: b}
 	err = furnish(store, tmp, Meta{Created: now.UTC()})
 	if err == nil {
 		i.files, err = beneath.Sub(store, tmp+"/"+filesName)
@@ -66,10 +68,25 @@ func refused(name string, err error) error {
 	if _, ok := errors.AsType[*bailey.Error](err); ok {
 		return err
 	}
+	if errors.Is(err, errNoTar) {
+		hint := "bailey home export writes one"
+		if errors.Is(err, errGzip) {
+			hint = "unpack it first, as by gunzip -c FILE | bailey home import " + name
+		}
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("import home %s: %v", name, err), hint)
+	}
 	return bailey.WrapError(bailey.Invalid, "import home "+name, err, "only what bailey home export writes is taken: files, folders and symbolic links below "+inTar+"/")
 }
 
+// What is given instead of an archive.
+var (
+	errNoTar = errors.New("this is no tar archive")
+	errEmpty = fmt.Errorf("%w: it is empty", errNoTar)
+	errGzip  = fmt.Errorf("%w: it is compressed with gzip", errNoTar)
+)
+
 type importer struct {
+	head   *bufio.Reader // below tar
 	tar    *tar.Reader
 	files  *os.File
 	bounds Bounds
@@ -78,12 +95,21 @@ type importer struct {
 }
 
 func (i *importer) run() error {
-	for {
+	start, _ := i.head.Peek(2) // an error comes again with the first entry
+	for first := true; ; first = false {
 		head, err := i.tar.Next()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && len(start) == 0:
+			return errEmpty
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case first && string(start) == "\x1f\x8b":
+			return errGzip
+		case first && (errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF)):
+			return errNoTar
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("the archive ends too early")
+		case err != nil:
 			return fmt.Errorf("read archive: %w", err)
 		}
 		if err := i.entry(head); err != nil {
