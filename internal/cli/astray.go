@@ -171,6 +171,12 @@ func missingError(text string, at *kong.Node) error {
 		return bailey.NewError(bailey.Invalid, "no secret was named", "bailey secret set NAME --host HOST, or with --template TEMPLATE: bailey secret set --help")
 	case wanted == "name" && inSecret(at):
 		return bailey.NewError(bailey.Invalid, "no secret was named", "bailey secret ls lists the names")
+	case wanted == "name" && name == "home import":
+		return bailey.NewError(bailey.Invalid, "the new home has no name", "bailey home import NAME [FILE]; bailey home ls lists the names that are taken")
+	case wanted == "name" && strings.HasPrefix(name, "home "):
+		return bailey.NewError(bailey.Invalid, "no home was named", "bailey home ls lists the names")
+	case wanted == "name" && strings.HasPrefix(name, "env "):
+		return bailey.NewError(bailey.Invalid, "no environment was named", "bailey env ls lists the names")
 	case wanted == "name":
 		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
 	case wanted == "shell":

@@ -103,7 +103,8 @@ func enumError(text string, at *kong.Node) error {
 	return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %s is none of %s", what, got, list), usage(at)+"; "+helpOf(at)+" says more")
 }
 
-// valueError is about a flag's value that is not there, or reads as a flag.
+// valueError is about a flag's value that is not there, is no number, or reads
+// as a flag.
 func valueError(text string) error {
 	flag, rest, ok := strings.Cut(text, ": expected ")
 	if !ok || !strings.HasPrefix(flag, "--") {
@@ -120,6 +121,10 @@ func valueError(text string) error {
 	if value, _, _ := strings.Cut(got, `"`); strings.HasPrefix(value, "-") && value != "--" {
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %s is no value for it", flag, value),
 			"write "+flag+"="+wanted+"; a value that begins with a hyphen needs the equals sign")
+	}
+	if strings.HasPrefix(rest, "a valid ") || strings.HasPrefix(rest, "a float ") { // the parser's, of a value that is there
+		value, _, _ := strings.Cut(got, `"`)
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %q is no number that it takes", flag, value), "write "+flag+"=N")
 	}
 	return bailey.NewError(bailey.Invalid, flag+": its value is missing", "write "+flag+"="+wanted)
 }
