@@ -15,7 +15,7 @@ type attachCommand struct {
 func (attachCommand) Help() string {
 	return `Goes to the terminal of a command that was started with bailey run --detach or --detachable: its screen is painted again, what you type is its input, and its terminal is as large as fits into all that are attached. Several may be attached at once; one that does not read holds up neither the command nor the others.
 
-Ctrl-P Ctrl-Q leaves the command running, as the end of your terminal does, and signals to this process: they end the attachment and never the command. Of a command without a terminal the output from now on is shown (bailey logs has the earlier), and Ctrl-C leaves it.
+Ctrl-P Ctrl-Q leaves the command running, as the end of your terminal does, and signals to this process: they end the attachment and never the command. With --no-stdin nothing is read, not these keys either, and Ctrl-C alone leaves it. Of a command without a terminal the output from now on is shown (bailey logs has the earlier), and Ctrl-C leaves it.
 
 Examples:
   bailey attach api-3f2a91c0

@@ -83,7 +83,9 @@ func (t *text) UnmarshalText(b []byte) error {
 
 // Help is what `bailey run --help` says beyond the flags.
 func (runCommand) Help() string {
-	return `The current folder is the workspace: the command may change it, and nothing else. Of the rest of the machine it sees /usr read-only, a small /etc, and an empty home in memory. Only variables named with --env enter.
+	return `The current folder is the workspace. Of this machine's files the command may change that, its home where one is kept, what --mount shows with :rw, and nothing else. Of the rest it sees /usr read-only and a small /etc. Only variables named with --env enter.
+
+An agent by name has a home that is kept for this folder, and the model and the provider of your own settings (docs/homes.md). Any other command has an empty home in memory, unless --home names one that is kept.
 
 Examples:
   bailey run -- make test                       no network

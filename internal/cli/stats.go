@@ -29,7 +29,7 @@ type statsCommand struct {
 func (statsCommand) Help() string {
 	return `Shows memory (its file systems in memory are in it), processors, processes, by how much the workspace has grown, what passed the network and what was asked of the model, each beside its limit. On a terminal the table is drawn anew every second until Ctrl-C.
 
-With --json: an object a line with name, id, time, memory, cpu_ns, cpu_percent (100 is one processor), cpus, processes, disk, inodes (each used and limit), net (open, allowed, denied, bytes_in and bytes_out of connections that have ended), model (model, requests, input_tokens, output_tokens). What is not known is absent.
+With --json: an object a line with name, id, time, memory, cpu_ns, cpu_percent (100 is one processor), cpus, processes, tmp (bytes in /tmp and the home in memory), disk, inodes (each gauge has used and limit), net (open, allowed, denied, bytes_in and bytes_out of connections that have ended), model (model, requests, input_tokens, output_tokens). What is not known is absent.
 
 Examples:
   bailey stats
