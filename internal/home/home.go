@@ -71,7 +71,7 @@ func (h *Home) Begin(now time.Time) (done func(), err error) {
 		if waited > beginPatience {
 			return nil, errors.Join(bailey.NewError(bailey.Conflict, "another run has been starting in home "+h.Name+" for "+beginPatience.String(), "bailey ps shows what runs; --home NAME takes another home"), dir.Close())
 		}
-		time.Sleep(beginPause)
+		<-time.After(beginPause)
 	}
 	h.Meta.Used = now.UTC()
 	if err := putMeta(h.dir, h.Meta); err != nil {
