@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bailey-dev/bailey/internal/testkit/netlab"
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
@@ -85,4 +88,78 @@ func TestRedteam_NoAttackWorks(t *testing.T) {
 			t.Errorf("an attack that is not there: exit code %d, %s", r.Code, r.Stderr)
 		}
 	})
+}
+
+// baitOf lists what redteams have lying about.
+func baitOf(y *yard.Yard) (state, workspace []string) {
+	state, _ = filepath.Glob(filepath.Join(y.Home, ".local", "state", "bailey", ".bailey-redteam-*"))
+	workspace, _ = filepath.Glob(filepath.Join(y.Dir, ".bailey-redteam-*"))
+	return state, workspace
+}
+
+// TestRedteam_ASignalLeavesNothing: who is told to end takes the bait up first,
+// before the sandbox is there as behind it, and blames nobody.
+func TestRedteam_ASignalLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for i, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		yard.InTurn(t, i/2, func(t *testing.T, y *yard.Yard) {
+			r := y.Start(t, "redteam")
+			yard.Eventually(t, yard.Timeout, func() bool {
+				state, workspace := baitOf(y)
+				return i < 2 && len(state) > 0 || len(workspace) > 0
+			}, func() string { return "no bait" })
+			to := r.Cmd.Process.Pid
+			if s == syscall.SIGINT {
+				to = -to // as Ctrl-C does
+			}
+			if err := syscall.Kill(to, s); err != nil {
+				t.Fatal(err)
+			}
+			got := r.Wait(t, 30*time.Second)
+			if got.Code != 128+int(s) || got.Stderr != "bailey: interrupted\n" || got.Stdout != "" {
+				t.Errorf("%v: exit code %d\n%s\n%s", s, got.Code, got.Stdout, got.Stderr)
+			}
+			if state, workspace := baitOf(y); len(state)+len(workspace) > 0 {
+				t.Errorf("%v: left: %v %v", s, state, workspace)
+			}
+		})
+	}
+}
+
+// TestRedteam_TakesAwayWhatAKilledOneLeft, and nothing else.
+func TestRedteam_TakesAwayWhatAKilledOneLeft(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	r := y.Start(t, "redteam")
+	yard.Eventually(t, yard.Timeout, func() bool { _, workspace := baitOf(y); return len(workspace) > 0 }, func() string { return "no bait" })
+	_ = r.Cmd.Process.Kill()
+	r.Wait(t, 30*time.Second)
+	state, workspace := baitOf(y)
+	if len(state) != 1 || len(workspace) != 1 {
+		t.Fatalf("a killed one left %v and %v", state, workspace)
+	}
+	gone := strings.Split(filepath.Base(state[0]), "-")[2]
+	keep := []string{".bailey-redteam-" + strconv.Itoa(os.Getpid()) + "-1", ".bailey-redteam-" + gone + "-mine", ".bailey-redteam-" + gone + "-2"}
+	for i, name := range keep {
+		path := filepath.Join(y.Dir, name)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 && os.Chown(path, y.UID, y.GID) != nil {
+			t.Fatal("chown", path)
+		}
+	}
+	if os.Getuid() == y.UID {
+		keep = keep[:2] // there is nobody else
+	}
+	attacked(t, y, 0, "--only", "ISO-02/write-outside")
+	state, left := baitOf(y)
+	for i, path := range left {
+		left[i] = filepath.Base(path)
+	}
+	slices.Sort(left)
+	slices.Sort(keep)
+	if len(state) > 0 || !slices.Equal(left, keep) {
+		t.Errorf("left: %v and %v, want none and %v", state, left, keep)
+	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -59,13 +61,7 @@ func (c *redteamCommand) Run(a *app, line *kong.Context) error {
 	if c.List {
 		return c.list(a)
 	}
-	folder, err := baitFolder(a.host.Dirs)
-	if err != nil {
-		return err
-	}
-	t := &team{app: a, command: c, folder: folder, request: c.request(line)}
-	report, err := t.attack()
-	err = errors.Join(err, os.RemoveAll(folder))
+	report, err := c.attack(a, c.request(line))
 	if err != nil {
 		return err
 	}
@@ -76,6 +72,31 @@ func (c *redteamCommand) Run(a *app, line *kong.Context) error {
 		return exitError(1)
 	}
 	return nil
+}
+
+// attack tries them, and leaves nothing of theirs behind, also when a signal
+// ends it.
+func (c *redteamCommand) attack(a *app, r run.Request) (*redteam.Report, error) {
+	ctx, stop := untilTold(a.ctx)
+	defer stop()
+	folder, err := baitFolder(a.host.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	b := *a
+	b.ctx = ctx
+	t := &team{app: &b, command: c, folder: folder, request: r}
+	report, err := t.attack()
+	left := errors.Join(t.left, os.RemoveAll(folder))
+	if told, ok := errors.AsType[toldError](context.Cause(ctx)); ok {
+		// What else went wrong went so for that.
+		if left != nil {
+			return nil, left
+		}
+		_, _ = fmt.Fprintln(a.stderr, "bailey: interrupted")
+		return nil, exitError(bailey.ExitSignalBase + int(told))
+	}
+	return report, errors.Join(err, left)
 }
 
 func baitFolder(d config.Dirs) (string, error) {
@@ -140,7 +161,11 @@ type team struct {
 	command *redteamCommand
 	folder  string // of the bait, the caller's alone
 	request run.Request
+	left    error // why some of the bait could not be taken up
 }
+
+// takeUp takes bait up.
+func (t *team) takeUp(b *redteam.Bait) { t.left = errors.Join(t.left, b.Close()) }
 
 // inside is where the binary is shown in the sandbox.
 const inside = "/opt/bailey-redteam/bailey"
@@ -233,7 +258,7 @@ func unlisted(p policy.Policy) string {
 }
 
 // without tries the attacks without a sandbox, on bait of their own.
-func (t *team) without(look run.Outlook) (v redteam.Verdicts, err error) {
+func (t *team) without(look run.Outlook) (redteam.Verdicts, error) {
 	t.progress("trying the attacks without a sandbox")
 	workspace := filepath.Join(t.folder, "workspace")
 	if err := os.Mkdir(workspace, 0o700); err != nil {
@@ -243,7 +268,7 @@ func (t *team) without(look run.Outlook) (v redteam.Verdicts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer t.takeUp(b)
 	if err := b.OpenDescriptor(); err != nil {
 		return nil, err
 	}
@@ -254,12 +279,17 @@ func (t *team) without(look run.Outlook) (v redteam.Verdicts, err error) {
 	c := exec.CommandContext(t.app.ctx, t.app.host.Executable, attackArgs(t.command.Only)...)
 	c.Dir, c.Stdin = workspace, bytes.NewReader(in)
 	c.Env = append(os.Environ(), b.Variable()) //nolint:forbidigo // a program without a sandbox has all of it
+	c.WaitDelay = attackerEnd
 	out, err := c.Output()
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Internal, "try the attacks without a sandbox", err, "")
 	}
 	return b.Judge(bytes.NewReader(out)), nil
 }
+
+// attackerEnd is how long the output of an attacker that was ended is read for
+// those whom it started.
+const attackerEnd = 2 * time.Second
 
 func attackArgs(only []string) []string {
 	args := []string{"redteam-attack"}
@@ -270,13 +300,13 @@ func attackArgs(only []string) []string {
 }
 
 // within tries them in the sandbox.
-func (t *team) within(look run.Outlook, without redteam.Verdicts) (rows []redteam.Row, err error) {
+func (t *team) within(look run.Outlook, without redteam.Verdicts) ([]redteam.Row, error) {
 	t.progress("trying them in a sandbox")
 	b, err := t.lay(look, "within", look.Workspace, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer t.takeUp(b)
 	if err := b.OpenDescriptor(); err != nil {
 		return nil, err
 	}
@@ -304,7 +334,7 @@ func (t *team) explode(look run.Outlook, bomb redteam.Bomb) (row redteam.Row, er
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer t.takeUp(b)
 	r := t.request
 	r.Command = []string{inside, "redteam-attack", "--bomb", bomb.Name}
 	r.Limits.Memory, r.Limits.Disk = redteam.BombMemory, redteam.BombDisk

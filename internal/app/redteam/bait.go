@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,17 +77,33 @@ func Lay(ctx context.Context, g Ground) (*Bait, error) {
 // Folder makes a folder for bait or attacks in another, and takes away those of
 // processes that are gone.
 func Folder(in string) (string, error) {
-	old, _ := filepath.Glob(filepath.Join(in, folderName+"*"))
-	for _, path := range old {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), folderName), "-")
-		if n, err := strconv.Atoi(pid); err == nil && unix.Kill(n, 0) == unix.ESRCH {
-			_ = os.RemoveAll(path)
+	entries, _ := os.ReadDir(in) // who cannot list it has none there
+	for _, e := range entries {
+		if abandoned(e) {
+			_ = os.RemoveAll(filepath.Join(in, e.Name())) // the next redteam tries again
 		}
 	}
 	return os.MkdirTemp(in, fmt.Sprintf("%s%d-", folderName, os.Getpid()))
 }
 
 const folderName = ".bailey-redteam-"
+
+// abandoned reports whether an entry is a folder of Folder's, of the caller's
+// own, whose process was killed.
+func abandoned(e fs.DirEntry) bool {
+	rest, ours := strings.CutPrefix(e.Name(), folderName)
+	pid, random, _ := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(pid)
+	if !ours || err != nil || n < 1 || random == "" || strings.Trim(random, "0123456789") != "" {
+		return false
+	}
+	info, err := e.Info()
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid() && errors.Is(unix.Kill(n, 0), unix.ESRCH)
+}
 
 // Variable is the one that no sandbox is to see, as NAME=VALUE.
 func (b *Bait) Variable() string { return b.Target.Variable + "=" + b.canary }
@@ -275,7 +292,10 @@ func (b *Bait) layProcess(ctx context.Context) error {
 	b.closing = append(b.closing, func() error {
 		_ = in.Close()
 		<-heard
-		return b.hold.Wait()
+		if err := b.hold.Wait(); ctx.Err() == nil {
+			return err
+		}
+		return nil // it was told to end, by the context or by a terminal
 	})
 	if !ready {
 		return errors.New("start a process to attack: it says nothing")
