@@ -163,3 +163,32 @@ func TestRedteam_TakesAwayWhatAKilledOneLeft(t *testing.T) {
 		t.Errorf("left: %v and %v, want none and %v", state, left, keep)
 	}
 }
+
+// TestRedteam_ThePageIsOpenedFirst: a path that is no good is known before
+// anything is attacked, and where the page cannot be written in the end the
+// report is still printed.
+func TestRedteam_ThePageIsOpenedFirst(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	r := y.Run(t, "redteam", "--html", "/nonexist/r.html", "--only", "ISO-02/write-outside")
+	if r.Code != 125 || r.Stdout != "" || !strings.Contains(r.Stderr, "--html") || !strings.Contains(r.Stderr, "/nonexist/r.html") {
+		t.Errorf("a folder that is not there: exit code %d\n%s\n%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if _, err := os.Stat(filepath.Join(y.Home, ".local", "state", "bailey")); err == nil {
+		t.Error("bait was laid before")
+	}
+	r = y.Run(t, "redteam", "--html", "/dev/full", "--only", "ISO-02/write-outside")
+	if r.Code != 125 || !strings.Contains(r.Stdout, "1 attacks: 1 held") || !strings.Contains(r.Stderr, "no space left") {
+		t.Errorf("a full disk: exit code %d\n%s\n%s", r.Code, r.Stdout, r.Stderr)
+	}
+	page := y.Write(t, "r.html", strings.Repeat("old\n", 1<<16))
+	y.Run(t, "redteam", "--html", page, "--only", "ISO-02/write-outside").OK(t)
+	if got := contents(t, page); strings.Contains(got, "old\n") || !strings.HasSuffix(got, "</html>\n") {
+		t.Errorf("over another page: %d bytes", len(got))
+	}
+	lost := filepath.Join(y.Dir, "lost.html")
+	r = y.Run(t, "redteam", "--html", lost, "--allow", "no host", "--only", "ISO-02/write-outside").Exit(t, 125)
+	if _, err := os.Lstat(lost); err == nil {
+		t.Errorf("an empty page is left of one that attacked nothing: %s", r.Stderr)
+	}
+}

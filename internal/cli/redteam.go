@@ -61,11 +61,17 @@ func (c *redteamCommand) Run(a *app, line *kong.Context) error {
 	if c.List {
 		return c.list(a)
 	}
+	page, err := openPage(asBytes(string(c.HTML)))
+	if err != nil {
+		return err
+	}
+	defer page.discard()
 	report, err := c.attack(a, c.request(line))
 	if err != nil {
 		return err
 	}
-	if err := c.print(a, report); err != nil {
+	// What the attacks found out is printed whatever becomes of the page.
+	if err := errors.Join(c.print(a, report), page.write(report)); err != nil {
 		return err
 	}
 	if !report.OK() {
@@ -124,11 +130,6 @@ func (c *redteamCommand) list(a *app) error {
 }
 
 func (c *redteamCommand) print(a *app, r *redteam.Report) error {
-	if c.HTML != "" {
-		if err := writePage(asBytes(string(c.HTML)), r); err != nil {
-			return err
-		}
-	}
 	if c.JSON {
 		return printJSON(a.stdout, r)
 	}
@@ -141,17 +142,6 @@ func (c *redteamCommand) print(a *app, r *redteam.Report) error {
 		_, _ = fmt.Fprintln(a.stdout, terminal.Sanitize(line))
 	}
 	_, _ = fmt.Fprintf(a.stdout, "%d attacks: %d held, %d broke, %d say nothing here, %d without an answer\n", len(r.Attacks), r.Counts[redteam.Held], r.Counts[redteam.Broke], r.Counts[redteam.Idle], r.Counts[redteam.Lost])
-	return nil
-}
-
-func writePage(path string, r *redteam.Report) error {
-	var page bytes.Buffer
-	if err := r.HTML(&page); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
-		return bailey.WrapError(bailey.Invalid, "--html: write the report", err, "name a file in a folder that you may write to")
-	}
 	return nil
 }
 
