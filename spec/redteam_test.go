@@ -192,3 +192,13 @@ func TestRedteam_ThePageIsOpenedFirst(t *testing.T) {
 		t.Errorf("an empty page is left of one that attacked nothing: %s", r.Stderr)
 	}
 }
+
+// TestRedteam_TheLimitOfProcessesIsTriedInTime, however wide it is set: to fill
+// it takes a user's sandbox minutes.
+func TestRedteam_TheLimitOfProcessesIsTriedInTime(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	if got := outcomeOf(t, attacked(t, y, 0, "--pids", "4000", "--only", "ISO-08/processes"), "ISO-08/processes"); got != "held" {
+		t.Error(got)
+	}
+}

@@ -221,7 +221,7 @@ func (t *team) lay(look run.Outlook, name, workspace string, control bool) (*red
 	if look.Policy.DNS != bailey.DNSOpen {
 		b.Target.Unnamed = b.Target.Unlisted
 	}
-	b.Target.Processes, b.Target.Files = look.Limits.Processes, look.Limits.OpenFiles
+	b.Target.Files = look.Limits.OpenFiles
 	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && look.Runtime == bailey.RuntimeGvisor {
 		b.Target.Boot = strings.TrimSpace(string(boot))
 	}
@@ -327,7 +327,7 @@ func (t *team) explode(look run.Outlook, bomb redteam.Bomb) (row redteam.Row, er
 	defer t.takeUp(b)
 	r := t.request
 	r.Command = []string{inside, "redteam-attack", "--bomb", bomb.Name}
-	r.Limits.Memory, r.Limits.Disk = redteam.BombMemory, redteam.BombDisk
+	r.Limits.PIDs, r.Limits.Memory, r.Limits.Disk, r.Limits.Timeout = redteam.BombProcesses, redteam.BombMemory, redteam.BombDisk, config.Duration(redteam.BombTime)
 	if bomb.Name == "deadline" {
 		r.Limits.Timeout = config.Duration(redteam.BombDeadline)
 	}
@@ -336,8 +336,8 @@ func (t *team) explode(look run.Outlook, bomb redteam.Bomb) (row redteam.Row, er
 		return row, err
 	}
 	row = bomb.Judge(code)
-	if code != 0 && code != bomb.Exit {
-		row.Inside = fmt.Sprintf("it ended with code %d: %s", code, lastLine(said))
+	if row.Outcome == redteam.Broke && code != 0 {
+		row.Inside += ": " + lastLine(said)
 	}
 	return row, nil
 }
@@ -392,7 +392,11 @@ func (c *redteamAttackCommand) Run(a *app) error {
 		if err := json.NewDecoder(a.host.Stdin).Decode(&t); err != nil {
 			return fmt.Errorf("read what to attack: %w", err)
 		}
-		return redteam.Explode(c.Bomb, t.Scratch)
+		code, err := redteam.Explode(a.ctx, c.Bomb, t.Scratch)
+		if err == nil && code != 0 {
+			err = exitError(code)
+		}
+		return err
 	}
 	return redteam.Attack(a.ctx, a.host.Stdin, a.stdout, c.Only)
 }

@@ -13,29 +13,28 @@ import (
 // Target is what the attacks go for: where things are, and never what they
 // hold. It is JSON on the attacker's standard input.
 type Target struct {
-	Control   bool           `json:"control"`   // there is no sandbox: what would change this machine is left out
-	Scratch   string         `json:"scratch"`   // a folder of the workspace that attacks may fill
-	Dir       string         `json:"dir"`       // the bait's folder, outside the workspace
-	Secret    string         `json:"secret"`    // a file in it
-	Socket    string         `json:"socket"`    // a Unix socket in it that answers
-	Abstract  string         `json:"abstract"`  // an abstract one, without its leading NUL
-	Sockets   []string       `json:"sockets"`   // of services of this machine
-	Keys      []string       `json:"keys"`      // files and folders of the caller that nobody else is to see
-	Process   int            `json:"process"`   // a process of the caller that has the secret in its environment
-	Variable  string         `json:"variable"`  // a variable that was not named
-	TCP4      netip.AddrPort `json:"tcp4"`      // services on the machine's loopback
-	TCP6      netip.AddrPort `json:"tcp6"`      //
-	UDP4      netip.AddrPort `json:"udp4"`      //
-	UDP6      netip.AddrPort `json:"udp6"`      //
-	Own       netip.AddrPort `json:"own"`       // and on another address of the machine
-	OwnUDP    netip.AddrPort `json:"own_udp"`   //
-	Unlisted  string         `json:"unlisted"`  // a host that no rule names; empty when every host may be reached
-	Unnamed   string         `json:"unnamed"`   // a name that is not to be answered; empty when every name is
-	Policy    string         `json:"policy"`    // a policy file of the workspace that is not there; empty when there is one
-	Skills    string         `json:"skills"`    // the folder of skills inside; empty for none
-	Boot      string         `json:"boot"`      // the host kernel's boot id; empty when the kernel is shared by choice
-	Processes int64          `json:"processes"` // how many the sandbox may have
-	Files     int64          `json:"files"`     // how many each of them may open
+	Control  bool           `json:"control"`  // there is no sandbox: what would change this machine is left out
+	Scratch  string         `json:"scratch"`  // a folder of the workspace that attacks may fill
+	Dir      string         `json:"dir"`      // the bait's folder, outside the workspace
+	Secret   string         `json:"secret"`   // a file in it
+	Socket   string         `json:"socket"`   // a Unix socket in it that answers
+	Abstract string         `json:"abstract"` // an abstract one, without its leading NUL
+	Sockets  []string       `json:"sockets"`  // of services of this machine
+	Keys     []string       `json:"keys"`     // files and folders of the caller that nobody else is to see
+	Process  int            `json:"process"`  // a process of the caller that has the secret in its environment
+	Variable string         `json:"variable"` // a variable that was not named
+	TCP4     netip.AddrPort `json:"tcp4"`     // services on the machine's loopback
+	TCP6     netip.AddrPort `json:"tcp6"`     //
+	UDP4     netip.AddrPort `json:"udp4"`     //
+	UDP6     netip.AddrPort `json:"udp6"`     //
+	Own      netip.AddrPort `json:"own"`      // and on another address of the machine
+	OwnUDP   netip.AddrPort `json:"own_udp"`  //
+	Unlisted string         `json:"unlisted"` // a host that no rule names; empty when every host may be reached
+	Unnamed  string         `json:"unnamed"`  // a name that is not to be answered; empty when every name is
+	Policy   string         `json:"policy"`   // a policy file of the workspace that is not there; empty when there is one
+	Skills   string         `json:"skills"`   // the folder of skills inside; empty for none
+	Boot     string         `json:"boot"`     // the host kernel's boot id; empty when the kernel is shared by choice
+	Files    int64          `json:"files"`    // how many a process may open
 }
 
 // took is what an attack came back with.

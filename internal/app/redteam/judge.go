@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -115,8 +116,17 @@ func Compare(inside, without Verdicts, pick []string) []Row {
 // Judge says what came of a bomb, by the exit code of its sandbox.
 func (b Bomb) Judge(code int) Row {
 	r := Row{ID: b.ID(), Claim: b.Claim, Attack: b.About, Outcome: Held, Inside: "the sandbox was ended", Without: "not tried: " + wouldFill}
-	if code != b.Exit {
+	if code == refused {
+		r.Inside = "it was refused"
+	}
+	switch code {
+	case b.Exit:
+	case worked:
 		r.Outcome, r.Inside = Broke, "nothing ended it"
+	case late:
+		r.Outcome, r.Inside = Lost, "it did not come back"
+	default:
+		r.Outcome, r.Inside = Broke, fmt.Sprintf("it ended with code %d", code)
 	}
 	return r
 }

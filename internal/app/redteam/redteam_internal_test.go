@@ -122,6 +122,33 @@ func TestCompare_Outcomes(t *testing.T) {
 	}
 }
 
+// TestBomb_Outcomes: what did not come back is not taken for what worked.
+func TestBomb_Outcomes(t *testing.T) {
+	for _, b := range Bombs() {
+		for code, want := range map[int]string{b.Exit: Held, worked: Broke, 1: Broke, 125: Broke} {
+			if got := b.Judge(code).Outcome; got != want {
+				t.Errorf("%s ended with %d: %s, want %s", b.Name, code, got, want)
+			}
+		}
+		if got := b.Judge(late).Outcome; b.Exit != late && got != Lost {
+			t.Errorf("%s that was too slow: %s", b.Name, got)
+		}
+	}
+}
+
+// TestFork_FindsOutThatThereIsNoLimit, and tells one from a shell that ends for
+// another reason, and from a machine that is too slow.
+func TestFork_FindsOutThatThereIsNoLimit(t *testing.T) {
+	if code, err := fork(t.Context(), 16); code != worked || err != nil {
+		t.Errorf("without a limit: %d, %v", code, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code, err := fork(ctx, 16); code != late || err != nil {
+		t.Errorf("without time: %d, %v", code, err)
+	}
+}
+
 // TestJudge_HostileAnswers: what an attacker prints that is no answer is passed
 // over, and it cannot unsay what it left.
 func TestJudge_HostileAnswers(t *testing.T) {
