@@ -244,8 +244,9 @@ func flagOf(text string, e *bailey.Error) string {
 // fail says what went wrong. Whatever it is, bailey's own failure is 125, as
 // docker's is.
 func fail(w io.Writer, err error) int {
-	text := terminal.Sanitize(err.Error())
-	_, _ = fmt.Fprintf(w, "bailey: %s\n", text)
+	for _, line := range terminal.Lines(err) {
+		_, _ = fmt.Fprintf(w, "bailey: %s\n", line)
+	}
 	if e, ok := errorOf(err); ok && e.Hint != "" {
 		_, _ = fmt.Fprintf(w, "hint: %s\n", terminal.Sanitize(e.Hint))
 	}

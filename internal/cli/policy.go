@@ -57,7 +57,9 @@ func (c *policyCheckCommand) Run(a *app) error {
 		err = holds.Refusal()
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(a.stderr, "note: bailey run refuses it here: %s\n", terminal.Sanitize(err.Error()))
+		for _, line := range terminal.Lines(err) {
+			_, _ = fmt.Fprintf(a.stderr, "note: bailey run refuses it here: %s\n", line)
+		}
 	}
 	return nil
 }

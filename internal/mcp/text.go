@@ -39,11 +39,12 @@ func tokens(n int64) string {
 // errorText is an error for a planner: the kind that it can act on, what
 // failed, and what to try.
 func errorText(err error) string {
+	text := strings.Join(terminal.Lines(err), "\n")
 	e, ok := errors.AsType[*bailey.Error](err)
 	if !ok {
-		return "error: " + terminal.Sanitize(err.Error())
+		return "error: " + text
 	}
-	out := "error (" + e.Kind.String() + "): " + terminal.Sanitize(err.Error())
+	out := "error (" + e.Kind.String() + "): " + text
 	if e.Hint != "" {
 		out += "\nhint: " + terminal.Sanitize(e.Hint)
 	}

@@ -1,6 +1,7 @@
 package yamlfile
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,15 @@ func (e *InvalidError) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives each problem as an error.
+func (e *InvalidError) Unwrap() []error {
+	list := make([]error, len(e.Problems))
+	for i, p := range e.Problems {
+		list[i] = errors.New(p.String())
+	}
+	return list
 }
 
 // Short is the error for a command that needs the file for something else: its

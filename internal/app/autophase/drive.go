@@ -360,11 +360,11 @@ func (d *Driver) close(err error) int {
 			continue
 		}
 		if err := os.WriteFile(path, []byte(r.Markdown()), privateFile); err != nil {
-			d.Warn("the report cannot be written: %v", err)
+			d.Warn("the report cannot be written: %s", strings.Join(terminal.Lines(err), "; "))
 		}
 	}
 	if saved != nil {
-		d.Warn("%v", saved)
+		d.Warn("%s", strings.Join(terminal.Lines(saved), "; "))
 	}
 	return code
 }

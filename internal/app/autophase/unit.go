@@ -503,7 +503,7 @@ func (d *Driver) tick(w *phase.Work) {
 		return
 	}
 	if err := os.WriteFile(d.File+".new", out, info.Mode().Perm()); err != nil {
-		d.Say("  the box in the plan is not ticked: %v", err)
+		d.Say("  the box in the plan is not ticked: %s", strings.Join(terminal.Lines(err), "; "))
 		return
 	}
 	if err := os.Rename(d.File+".new", d.File); err == nil && phase.Digest(data) == d.record.Digest {
