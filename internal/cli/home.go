@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +12,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/home"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -207,26 +208,44 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 	}
 	defer func() { _ = h.Close() }() // read only
 	w := a.stdout
-	if path := asBytes(string(c.File)); path != "" && path != "-" {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return bailey.WrapError(bailey.Conflict, "write "+path, err, "name a file that is not there yet")
+	var to *beneath.Draft
+	path := asBytes(string(c.File))
+	if path != "" && path != "-" {
+		if to, err = a.archive(path); err != nil {
+			return err
 		}
-		defer func() {
-			if err = errors.Join(err, f.Close()); err != nil {
-				_ = os.Remove(path)
-			}
-		}()
-		w = f
+		defer to.Drop()
+		w = to.File
 	}
 	x, err := h.Export(w, c.WithLogins)
 	if err != nil {
 		return err
 	}
+	if to != nil {
+		if err := to.Keep(false); err != nil {
+			return archiveError(path, err)
+		}
+	}
 	for _, l := range x.LeftOut {
 		_, _ = fmt.Fprintln(a.stderr, "bailey: left out, since it holds a login: "+terminal.Sanitize(l))
 	}
 	return nil
+}
+
+// archive begins a file that is not there yet.
+func (a *app) archive(path string) (*beneath.Draft, error) {
+	if _, err := os.Lstat(path); err == nil { // before much is written; Keep makes sure
+		return nil, archiveError(path, fs.ErrExist)
+	}
+	to, err := beneath.NewDraft(path, 0o600, a.written()...)
+	if err != nil {
+		return nil, archiveError(path, err)
+	}
+	return to, nil
+}
+
+func archiveError(path string, err error) error {
+	return bailey.WrapError(bailey.Conflict, "write "+path, err, "name a file that is not there yet, with no link of a workspace on the way")
 }
 
 type homeImportCommand struct {

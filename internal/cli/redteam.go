@@ -61,7 +61,7 @@ func (c *redteamCommand) Run(a *app, line *kong.Context) error {
 	if c.List {
 		return c.list(a)
 	}
-	page, err := openPage(asBytes(string(c.HTML)))
+	page, err := openPage(asBytes(string(c.HTML)), a.host.Dir)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/linux/pty"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/spell"
@@ -109,7 +110,7 @@ func (c *secretExportCommand) Run(a *app) error {
 		_, err = io.WriteString(a.stdout, out)
 		return err
 	}
-	if err := writeNew(path, out); err != nil {
+	if err := writeNew(path, out, a.written()...); err != nil {
 		return exportError(path, err)
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s: %s\n", spell.Count(len(v.List()), "secret"), terminal.Sanitize(path))
@@ -136,6 +137,8 @@ func exportError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return bailey.NewError(bailey.Conflict, "export: "+path+" is there already", "name a file that is not there yet")
+	case beneath.IsLed(err):
+		return bailey.WrapError(bailey.Invalid, "export to "+path, err, "name the folder that is meant by a way without it")
 	case errors.Is(err, fs.ErrNotExist):
 		return bailey.NewError(bailey.NotFound, "export: there is no folder "+filepath.Dir(path), "name a file in a folder that you may write to")
 	}
@@ -146,39 +149,18 @@ func exportError(path string, err error) error {
 	return bailey.WrapError(bailey.Unavailable, "export to "+path, cause, "name a file in a folder that you may write to")
 }
 
-// writeNew makes a file of one's own that is there whole or not at all.
-func writeNew(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".export-*")
+// writeNew makes a file of one's own that is there whole or not at all. No link
+// in a guarded folder is followed.
+func writeNew(path, text string, guarded ...string) error {
+	d, err := beneath.NewDraft(path, 0o600, guarded...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	if err := fill(f, text); err != nil {
+	defer d.Drop()
+	if _, err := d.File.WriteString(text); err != nil {
 		return err
 	}
-	err = os.Link(f.Name(), path) // unlike a rename it replaces nothing
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	// The file system has no links, as on a stick (link(2): EPERM).
-	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := fill(f, text); err != nil {
-		_ = os.Remove(path) // half a file is none
-		return err
-	}
-	return nil
-}
-
-// fill writes a whole file and closes it.
-func fill(f *os.File, text string) error {
-	_, err := f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return d.Keep(false)
 }
 
 type secretImportCommand struct {

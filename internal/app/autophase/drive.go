@@ -13,6 +13,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/phase"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -100,6 +101,9 @@ func (d *Driver) Run(ctx context.Context) (int, *phase.Record, error) {
 // prepare finds out everything that can be wrong before the first unit.
 func (d *Driver) prepare(ctx context.Context) error {
 	if err := d.load(); err != nil {
+		return err
+	}
+	if err := d.reportable(); err != nil {
 		return err
 	}
 	if err := d.readUserGit(ctx); err != nil {
@@ -342,6 +346,19 @@ func (d *Driver) save() error {
 	return writeJSON(filepath.Join(d.folder, recordName), d.record)
 }
 
+// reportable says before hours of work that the report has no place, as far as
+// that can be told by then.
+func (d *Driver) reportable() error {
+	if d.Report == "" {
+		return nil
+	}
+	dir, err := beneath.Folder(filepath.Dir(d.Report), d.Workspace)
+	if err != nil {
+		return bailey.WrapError(bailey.Invalid, "--report "+d.Report, err, "name a file in a folder that is there, with no link of the workspace on the way")
+	}
+	return dir.Close()
+}
+
 // close writes how it ended, and the report.
 func (d *Driver) close(err error) int {
 	r, code := d.record, 0
@@ -359,7 +376,7 @@ func (d *Driver) close(err error) int {
 		if path == "" {
 			continue
 		}
-		if err := os.WriteFile(path, []byte(r.Markdown()), privateFile); err != nil {
+		if err := beneath.PutNamed(path, []byte(r.Markdown()), privateFile, d.Workspace); err != nil { // agents may have put a link there
 			d.Warn("the report cannot be written: %s", strings.Join(terminal.Lines(err), "; "))
 		}
 	}

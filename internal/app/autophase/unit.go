@@ -12,6 +12,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/carry"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/phase"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
@@ -502,11 +503,11 @@ func (d *Driver) tick(w *phase.Work) {
 	if !ok || err != nil {
 		return
 	}
-	if err := os.WriteFile(d.File+".new", out, info.Mode().Perm()); err != nil {
+	if err := beneath.PutNamed(d.File, out, info.Mode().Perm(), d.Workspace); err != nil {
 		d.Say("  the box in the plan is not ticked: %s", strings.Join(terminal.Lines(err), "; "))
 		return
 	}
-	if err := os.Rename(d.File+".new", d.File); err == nil && phase.Digest(data) == d.record.Digest {
+	if phase.Digest(data) == d.record.Digest {
 		d.record.Digest = phase.Digest(out)
 	}
 }

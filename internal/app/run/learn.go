@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/mirror"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/settings"
@@ -321,11 +322,11 @@ func wantedHosts(wants []*want) []string {
 // is a sandbox, and the file made when there is none any more.
 type proposalFile struct {
 	path string
-	dir  *os.Root
+	dir  *os.File
 }
 
 // openProposal prepares it, or returns nil where none is asked for.
-func openProposal(h Host, path string) (*proposalFile, error) {
+func openProposal(h Host, path, workspace string) (*proposalFile, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // it is printed alone
 	}
@@ -333,11 +334,11 @@ func openProposal(h Host, path string) (*proposalFile, error) {
 		path = filepath.Join(h.Dir, path)
 	}
 	const hint = "name a file that is not there yet, in a folder that is"
-	dir, err := os.OpenRoot(filepath.Dir(path))
+	dir, err := beneath.Folder(filepath.Dir(path), workspace)
 	if err != nil {
 		return nil, bailey.WrapError(bailey.Invalid, fmt.Sprintf("--learn=%s: its folder cannot be opened", path), err, hint)
 	}
-	if _, err := dir.Lstat(filepath.Base(path)); err == nil {
+	if _, err := beneath.Lstat(dir, filepath.Base(path)); err == nil {
 		_ = dir.Close()
 		return nil, bailey.NewError(bailey.Invalid, fmt.Sprintf("--learn=%s: there is such a file already", path), hint)
 	}
@@ -346,7 +347,7 @@ func openProposal(h Host, path string) (*proposalFile, error) {
 
 // write makes the file; one that is there by now is a sandbox's.
 func (f *proposalFile) write(text string) error {
-	out, err := f.dir.OpenFile(filepath.Base(f.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := beneath.OpenNew(f.dir, filepath.Base(f.path), 0o600)
 	if err != nil {
 		return fmt.Errorf("write the proposed policy: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/linux/beneath"
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/sandbox"
@@ -118,10 +119,15 @@ func recordFolder(h Host, dir, workspace string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(h.Dir, dir)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	above, err := beneath.Folder(filepath.Dir(dir), workspace) // in a workspace an agent's link would choose where
+	if err == nil {
+		err = beneath.MkdirPrivate(above, filepath.Base(dir))
+		_ = above.Close() // O_PATH: nothing to lose
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", bailey.WrapError(bailey.Invalid, "--record", err, "name a folder that is there, or can be made")
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := realFolder(dir, workspace)
 	if err == nil {
 		err = unix.Access(real, unix.W_OK|unix.X_OK)
 	}
@@ -132,6 +138,16 @@ func recordFolder(h Host, dir, workspace string) (string, error) {
 		return "", bailey.NewError(bailey.Invalid, "--record "+dir+" lies in the workspace, where the sandbox could change it", "name a folder outside")
 	}
 	return real, nil
+}
+
+// realFolder is where a folder lies that a person named.
+func realFolder(dir, workspace string) (string, error) {
+	f, err := beneath.Folder(dir, workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // O_PATH: nothing to lose
+	return beneath.Where(f)
 }
 
 // hash is what the gateway is told of the token.

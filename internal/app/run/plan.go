@@ -119,7 +119,7 @@ func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // t
 	if p.upstream, err = planUpstream(h, ws.Path, holds, &p.vault); err != nil {
 		return nil, err
 	}
-	if p.learned, err = r.learning(h); err != nil {
+	if p.learned, err = r.learning(h, ws.Path); err != nil {
 		return nil, err
 	}
 	if p.spec.Loose, err = r.Loose.spec(p.spec.Runtime); err != nil {

@@ -9,10 +9,10 @@ type Reach struct {
 }
 
 // learning prepares what a run learns in, or returns nil.
-func (r *Request) learning(h Host) (*learned, error) {
+func (r *Request) learning(h Host, workspace string) (*learned, error) {
 	if !r.Learn {
 		return nil, nil //nolint:nilnil // it does not
 	}
-	file, err := openProposal(h, r.LearnFile)
+	file, err := openProposal(h, r.LearnFile, workspace)
 	return &learned{file: file}, err
 }
