@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/task"
 )
 
@@ -79,19 +80,10 @@ func agentBranch(branch string) (task.ID, error) {
 	return task.ID(id), nil
 }
 
-// branchName refuses what git would not take for the name of a branch
-// (git-check-ref-format(1)), and what a program could take for an option.
+// branchName refuses what git would not take for the name of a branch, and what
+// a program could take for an option.
 func branchName(branch string) error {
-	bad := branch == "" || len(branch) > 255 || strings.HasPrefix(branch, "-") || branch == "@" || branch == "HEAD" ||
-		strings.Contains(branch, "..") || strings.Contains(branch, "@{") || strings.HasSuffix(branch, ".") ||
-		strings.ContainsAny(branch, " ~^:?*[\\\x7f")
-	for part := range strings.SplitSeq(branch, "/") {
-		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
-	}
-	for _, c := range []byte(branch) {
-		bad = bad || c < ' '
-	}
-	if bad {
+	if !gitdata.ValidBranch(branch) {
 		return bailey.NewError(bailey.Invalid, printable(branch)+" cannot be the name of a branch", "name a branch as `git branch` lists it")
 	}
 	return nil

@@ -26,8 +26,8 @@ type phaseRunCommand struct {
 	NoValidate  bool `help:"Commit without a validation." group:"Validation"`
 	ValidateNet bool `help:"Let validations reach what the agent may reach. Default: no network." group:"Validation"`
 	ValidateIn  text `placeholder:"sandbox|host" help:"Where validations run. On the host they have your rights, your files and your network, and the agent can edit what they run. Default: sandbox." group:"Validation"`
-	Tries       int  `placeholder:"3" help:"How often a unit is tried, with the validation's output for the next try. Default: 3." group:"Work"`
-	MaxTurns    int  `placeholder:"200" help:"How often the agent may ask the model in one try. Default: 200." group:"Work"`
+	Tries       *int `placeholder:"3" help:"How often a unit is tried, with the validation's output for the next try. Default: 3." group:"Work"`
+	MaxTurns    *int `placeholder:"200" help:"How often the agent may ask the model in one try. Default: 200." group:"Work"`
 	AllowDirty  bool `help:"Begin in a tree with uncommitted work. It stays as it is, and out of the commits; where a unit changed the same place nothing is committed." group:"Work"`
 	Push        text `placeholder:"REMOTE[:BRANCH]" help:"Push each commit there, with your own git and its settings as they were before the first unit." group:"Work"`
 
@@ -131,7 +131,7 @@ func (c *phaseRunCommand) drive(ctx context.Context, a *app, d *autophase.Driver
 
 func (c *phaseRunCommand) options(a *app) (o autophase.Options, err error) {
 	o = autophase.Options{
-		Validate: asBytes(string(c.Validate)), NoValidate: c.NoValidate, Network: c.ValidateNet, Push: string(c.Push), Tries: c.Tries, MaxTurns: c.MaxTurns,
+		Validate: asBytes(string(c.Validate)), NoValidate: c.NoValidate, Network: c.ValidateNet, Push: string(c.Push),
 		Until: string(c.Until), Deadline: time.Duration(c.Deadline), AllowDirty: c.AllowDirty, Replan: c.Replan,
 	}
 	switch c.ValidateIn {
@@ -145,12 +145,18 @@ func (c *phaseRunCommand) options(a *app) (o autophase.Options, err error) {
 		return o, bailey.NewError(bailey.Invalid, "--no-validate goes with no other flag of validations", "leave one out")
 	}
 	for _, n := range []struct {
-		flag        string
-		given, most int
-	}{{"--tries", c.Tries, phase.MostTries}, {"--max-turns", c.MaxTurns, mostTurns}} {
-		if n.given < 0 || n.given > n.most {
-			return o, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %d is not 1 to %d", n.flag, n.given, n.most), "")
+		flag  string
+		given *int
+		most  int
+		to    *int
+	}{{"--tries", c.Tries, phase.MostTries, &o.Tries}, {"--max-turns", c.MaxTurns, mostTurns, &o.MaxTurns}} {
+		if n.given == nil {
+			continue
 		}
+		if *n.given < 1 || *n.given > n.most {
+			return o, bailey.NewError(bailey.Invalid, fmt.Sprintf("%s: %d is not 1 to %d", n.flag, *n.given, n.most), "leave it out for the default")
+		}
+		*n.to = *n.given
 	}
 	if o.Budget, err = budget.ParseLimits(c.Budget); err != nil {
 		return o, err

@@ -93,6 +93,14 @@ func (c *redteamCommand) attack(a *app, r run.Request) (*redteam.Report, error) 
 	b.ctx = ctx
 	t := &team{app: &b, command: c, folder: folder, request: r}
 	report, err := t.attack()
+	if err != nil {
+		// Ctrl-C ends those whom this process started too, and what came of that
+		// may be here before its own signal is.
+		select {
+		case <-ctx.Done():
+		case <-time.After(signalDelay):
+		}
+	}
 	left := errors.Join(t.left, os.RemoveAll(folder))
 	if told, ok := errors.AsType[toldError](context.Cause(ctx)); ok {
 		// What else went wrong went so for that.
@@ -104,6 +112,10 @@ func (c *redteamCommand) attack(a *app, r run.Request) (*redteam.Report, error) 
 	}
 	return report, errors.Join(err, left)
 }
+
+// signalDelay is how much later than others a process may get a signal that was
+// sent to all of them.
+const signalDelay = 200 * time.Millisecond
 
 func baitFolder(d config.Dirs) (string, error) {
 	if err := os.MkdirAll(d.State, 0o700); err != nil {

@@ -36,6 +36,10 @@ type setting struct{ key, value string }
 // readUserGit asks git for them. A value that a file of the work tree holds, as
 // an included one may, is left out: an agent writes those.
 func (d *Driver) readUserGit(ctx context.Context) error {
+	// Its settings would be asked for in vain, or be those of a repository above.
+	if _, err := os.Lstat(filepath.Join(d.Workspace, ".git")); errors.Is(err, os.ErrNotExist) {
+		return bailey.NewError(bailey.NotFound, d.Workspace+" is not the top of a git repository's work tree", "change to the folder that has .git, or `git init` and commit here")
+	}
 	cmd := exec.CommandContext(ctx, d.gitProgram(), "config", "--list", "--includes", "--show-origin", "-z")
 	cmd.Dir, cmd.Env = d.Workspace, d.gitEnvironment()
 	out, err := cmd.Output()
@@ -134,7 +138,12 @@ func (d *Driver) preparePush() error {
 	if d.Push == "" {
 		return nil
 	}
-	d.user.remote, d.user.branch, _ = strings.Cut(d.Push, ":")
+	remote, branch, named := strings.Cut(d.Push, ":")
+	branch = strings.TrimPrefix(branch, "refs/heads/")
+	if named && !gitdata.ValidBranch(branch) {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--push: %q cannot be the name of a branch", branch), "--push REMOTE or --push REMOTE:BRANCH, with a name that `git check-ref-format --branch` takes")
+	}
+	d.user.remote, d.user.branch = remote, branch
 	d.user.urls = d.user.all("remote." + d.user.remote + ".pushurl")
 	if len(d.user.urls) == 0 {
 		d.user.urls = d.user.all("remote." + d.user.remote + ".url")
@@ -223,7 +232,7 @@ func (d *Driver) push(ctx context.Context, commit, branch string) (string, error
 	}
 	defer func() { _ = os.RemoveAll(dot) }() // the next push does it otherwise
 	if d.user.branch != "" {
-		branch = "refs/heads/" + strings.TrimPrefix(d.user.branch, "refs/heads/")
+		branch = "refs/heads/" + d.user.branch
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
