@@ -153,6 +153,7 @@ func TestISO12_CopyFollowsNoLinkOfTheSandbox(t *testing.T) {
 		if got := tree(t, victim); got != "secret=mine" {
 			t.Errorf("written outside: %s", got)
 		}
+		otherWaysToCopy(t, y, victim)
 		// Twin: a link of the person's own, where no sandbox can put one, leads where it leads.
 		own := outside(t, y, "own")
 		if err := os.Symlink(victim, filepath.Join(own, "l")); err != nil {
@@ -164,6 +165,39 @@ func TestISO12_CopyFollowsNoLinkOfTheSandbox(t *testing.T) {
 			t.Errorf("%q, %s", out, tree(t, victim))
 		}
 	})
+}
+
+// otherWaysToCopy has the workspace named by another path.
+func otherWaysToCopy(t *testing.T, y *yard.Yard, victim string) {
+	t.Helper()
+	base := filepath.Dir(y.Dir)
+	for link, to := range map[string]string{base + "/alias": "work", base + "/alias-of-real": y.Dir + "/real"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	y.Run(t, "exec", "links", "--", "sh", "-c", "mkdir again; ln -s "+victim+" again/out; ln -s "+victim+" real/up; echo good > again/f; ln -sfn "+victim+" out").OK(t)
+	for _, at := range []string{base + "/alias/again/out", base + "/alias-of-real/up", base + "/alias-of-real/../again/out", "../alias/again/out"} {
+		y.Run(t, "cp", "links:f", at+"/").Exit(t, 125)
+		y.Run(t, "cp", "links:f", at+"/new").Exit(t, 125)
+		y.Run(t, "cp", "links:/tmp/in/.", at+"/").Exit(t, 125)
+		for _, from := range []string{at + "/secret", at + "/.", at + "/"} {
+			y.Run(t, "cp", from, "links:/tmp/in").Exit(t, 125)
+			y.Run(t, "cp", "-L", from, "links:/tmp/in").Exit(t, 125)
+		}
+		y.Run(t, "cp", "-L", at, "links:/tmp/in").Exit(t, 125)
+	}
+	if out := y.Run(t, "exec", "links", "--", "sh", "-c", "cat /tmp/in/* /tmp/in/*/*; true").Stdout; strings.Contains(out, "mine") {
+		t.Errorf("read outside: %s", out)
+	}
+	if got := tree(t, victim); got != "secret=mine" {
+		t.Errorf("written outside: %s", got)
+	}
+	y.Run(t, "cp", "links:f", base+"/alias/again/new").OK(t) // the twins
+	y.Run(t, "cp", base+"/alias/again/f", "links:/tmp/twin").OK(t)
+	if out := y.Run(t, "exec", "links", "--", "cat", "again/new", "/tmp/twin").OK(t).Stdout; out != "evil\ngood\n" {
+		t.Errorf("twins: %q", out)
+	}
 }
 
 // TestISO12_CopyRaces: the sandbox exchanges folders for links while files are

@@ -94,20 +94,16 @@ func (c *copying) source() (dir *os.File, name, base string, err error) {
 	return dir, name, filepath.Base(filepath.Clean(c.req.Host)), nil
 }
 
-var errLink = errors.New("a link of the workspace is not followed")
-
 // followed is where a link leads that a person wants followed.
 func (c *copying) followed(p string) (string, error) {
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(c.cfg.Dir, p)
+	w, err := beneath.Walk(c.absolute(p), c.written()...)
+	if err == nil {
+		_ = w.At.Close() // O_PATH: nothing to lose
 	}
-	if _, ok := within(p, c.info.Workspace); ok {
-		if fi, err := os.Lstat(p); err != nil || fi.Mode()&os.ModeSymlink != 0 {
-			return "", errors.Join(err, errLink)
-		}
-		return p, nil
+	if w.Link != "" {
+		return "", &beneath.LedError{Link: w.Link}
 	}
-	return filepath.EvalSymlinks(p)
+	return w.Path, err
 }
 
 // send has the sandbox take in an archive.

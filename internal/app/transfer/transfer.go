@@ -145,30 +145,29 @@ func (c *copying) destination(base string) (into *os.File, as string, err error)
 	return dir, filepath.Base(clean), nil
 }
 
-// open opens a folder of the host that a person named. In the workspace, where
-// the sandbox can put links, none is followed.
+// open opens a folder of the host that a person named. In the workspace, and in
+// what else of the host the sandbox writes to and so can put links in, none is
+// followed, by whatever path it is come to.
 func (c *copying) open(p string) (*os.File, error) {
+	return beneath.Folder(c.absolute(p), c.written()...)
+}
+
+func (c *copying) absolute(p string) string {
 	if !filepath.IsAbs(p) {
 		p = filepath.Join(c.cfg.Dir, p)
 	}
-	if rel, ok := within(p, c.info.Workspace); ok {
-		root, err := beneath.Dir(c.info.Workspace)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close()
-		return beneath.Sub(root, rel)
-	}
-	return beneath.Follow(nil, p)
+	return p
 }
 
-// within returns a path as one below a folder.
-func within(p, dir string) (string, bool) {
-	if dir == "" {
-		return "", false
+// written are the folders of the host that the sandbox may write to.
+func (c *copying) written() []string {
+	list := []string{c.info.Workspace}
+	for _, m := range c.info.Mounts {
+		if m.Writable {
+			list = append(list, m.Source)
+		}
 	}
-	rel, err := filepath.Rel(dir, filepath.Clean(p))
-	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	return list
 }
 
 func hostError(what, name string, err error) error {
