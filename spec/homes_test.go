@@ -164,6 +164,44 @@ func TestSEC11_LoginMadeInside(t *testing.T) {
 	})
 }
 
+// TestSEC11_LoginBehindLinks: a login is one wherever links of the home lead its
+// program to it, and an export has it under no name.
+func TestSEC11_LoginBehindLinks(t *testing.T) {
+	t.Attr("claim", "SEC-11")
+	t.Parallel()
+	const login = `echo '{"token": "canary-login"}' > `
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		i := 0
+		for name, c := range map[string]struct{ script, file, lies string }{
+			"file":     {`mkdir -p ~/.claude ~/c; ` + login + `~/c/x; ln -s ../c/x ~/.claude/.credentials.json`, ".claude/.credentials.json", "c/x"},
+			"folder":   {`mkdir -p ~/store; ` + login + `~/store/.credentials.json; ln -s store ~/.claude`, ".claude/.credentials.json", "store/.credentials.json"},
+			"deeper":   {`mkdir -p ~/.config ~/gh; ` + login + `~/gh/hosts.yml; ln -s ../gh ~/.config/gh`, ".config/gh/hosts.yml", "gh/hosts.yml"},
+			"absolute": {`mkdir -p ~/.codex ~/a; ln -s ~/a ~/b; ` + login + `~/a/f; ln -s /home/agent/b/f ~/.codex/auth.json`, ".codex/auth.json", "a/f"},
+			"by root":  {`mkdir -p ~/.codex ~/a; ` + login + `~/a/f; ln -s /proc/self/root/home/../home/agent/a/f ~/.codex/auth.json`, ".codex/auth.json", "a/f"},
+			"by above": {`mkdir -p ~/.codex ~/a; ` + login + `~/a/f; ln -s ../../agent/a/f ~/.codex/auth.json; ln ~/a/f ~/other`, ".codex/auth.json", "a/f"},
+		} {
+			if i++; !y.Turn(i) {
+				continue
+			}
+			home := strings.ReplaceAll(name, " ", "-")
+			r := y.Sh(t, c.script+"; cat ~/"+c.file+"; echo plain-work > ~/work", "--home", home).OK(t)
+			hasAll(t, r.Stdout, "canary-login")
+			hasAll(t, r.Stderr, "login made inside: ", c.file)
+			hasAll(t, y.Run(t, "home", "inspect", home).OK(t).Stdout, "logins made inside", c.file)
+			r = y.Run(t, "home", "export", home).OK(t)
+			hasNone(t, r.Stdout, "canary-login")
+			hasAll(t, r.Stdout, "plain-work")
+			hasAll(t, r.Stderr, "left out, since it holds a login: "+c.lies)
+			hasAll(t, y.Run(t, "home", "export", "--with-logins", home).OK(t).Stdout, "canary-login") // the twin
+		}
+		// A link out of the home shows nothing of the host's, and a round of links ends.
+		secret := y.WriteHome(t, "secret", "{\"token\": \"canary-host\"}")
+		r := y.Sh(t, "mkdir ~/.codex ~/.claude; ln -s "+secret+" ~/.codex/auth.json; ln -s .credentials.json ~/.claude/.credentials.json; ln -s ../../../../../../../secret ~/.netrc", "--home", "out").OK(t)
+		hasNone(t, r.Stderr, "login made inside")
+		hasNone(t, y.Run(t, "home", "export", "out").OK(t).Stdout, "canary-host")
+	})
+}
+
 // TestISO02_SettingsOfAnEarlierRun: what an agent has changed in its settings
 // holds and is told of; what keeps a run safe and quiet is as it was, and so is
 // what the user has pinned.

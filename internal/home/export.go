@@ -31,12 +31,12 @@ type Exported struct {
 }
 
 // Export writes a home as a tar archive. Logins are left out unless asked for,
-// under whatever name a hard link gives them. Links are written as links.
+// under whatever name a hard link gives them, and wherever links lead to them. Links are written as links.
 func (h *Home) Export(w io.Writer, logins bool) (Exported, error) {
-	x := exporter{tar: tar.NewWriter(w), home: h, hidden: map[fileID]bool{}}
+	x := exporter{tar: tar.NewWriter(w), home: h, hidden: map[fileID]bool{}, names: map[string]bool{}}
 	if !logins {
 		for _, l := range h.Logins() {
-			x.hidden[l.id] = true
+			x.hidden[l.id], x.names[l.real] = true, true
 		}
 	}
 	err := x.folder("", 0)
@@ -53,6 +53,7 @@ type exporter struct {
 	tar    *tar.Writer
 	home   *Home
 	hidden map[fileID]bool
+	names  map[string]bool // of the same, for one that is written anew meanwhile
 	out    Exported
 }
 
@@ -113,7 +114,7 @@ func (x *exporter) file(dir *os.File, name, rel string, head *tar.Header) error 
 		return fmt.Errorf("open %s: %w", rel, err)
 	}
 	defer f.Close()
-	if x.hidden[fileID{info.Dev, info.Ino}] { // as it was opened, whatever its name was for
+	if x.names[rel] || x.hidden[fileID{info.Dev, info.Ino}] { // as it was opened, whatever its name was for
 		x.out.LeftOut = append(x.out.LeftOut, rel)
 		return nil
 	}

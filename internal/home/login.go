@@ -3,6 +3,14 @@ package home
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
@@ -12,6 +20,7 @@ type Login struct {
 	Of   string `json:"of"`   // an agent or a program
 	Path string `json:"path"` // below the home
 	id   fileID
+	real string // where it lies: Path, or what links lead that to
 }
 
 type fileID struct{ dev, ino uint64 }
@@ -57,17 +66,81 @@ const maxLogin = 1 << 20
 func (h *Home) Logins() []Login {
 	var out []Login
 	for _, l := range credentials() {
-		info, err := beneath.Lstat(h.Files, l.Path)
+		real, info, err := resolve(h.Files, l.Path)
 		if err != nil || !info.Mode.IsRegular() || info.Size == 0 {
 			continue
 		}
-		if info.Size <= maxLogin && isHollow(h.Read(l.Path, maxLogin), l.Of) {
+		if info.Size <= maxLogin && isHollow(h.Read(real, maxLogin), l.Of) {
 			continue
 		}
-		l.id = fileID{info.Dev, info.Ino}
+		l.id, l.real = fileID{info.Dev, info.Ino}, real
 		out = append(out, l)
 	}
 	return out
+}
+
+// mostLinks is how many the kernel follows (path_resolution(7)).
+const mostLinks = 40
+
+// homeDeep is how deep a sandbox's home, /home/agent, lies.
+const homeDeep = 2
+
+// resolve finds what a path of the home is for the sandbox, which follows links:
+// in the home alone, where an absolute link is one from the sandbox's root. What
+// lies elsewhere is not in the home, and fs.ErrNotExist. It returns the path
+// without links; nothing of the host is ever followed.
+func resolve(files *os.File, rel string) (string, beneath.Info, error) {
+	at, rest := []string{"home", "agent"}, strings.Split(rel, "/") // at begins at the sandbox's root
+	var info beneath.Info
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = at[:max(0, len(at)-1)]
+			continue
+		}
+		next := append(slices.Clone(at), name)
+		if !inHome(next) {
+			at = next
+			continue
+		}
+		var err error
+		if len(next) == homeDeep {
+			info, err = beneath.Lstat(files, "")
+		} else {
+			info, err = beneath.Lstat(files, path.Join(next[homeDeep:]...))
+		}
+		if err != nil {
+			return "", info, fmt.Errorf("find %s: %w", rel, err)
+		}
+		if info.Mode&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if links++; links > mostLinks {
+			return "", info, fmt.Errorf("find %s: %w", rel, unix.ELOOP)
+		}
+		to, err := beneath.Readlink(files, path.Join(next[homeDeep:]...))
+		if err != nil {
+			return "", info, fmt.Errorf("find %s: %w", rel, err)
+		}
+		to = strings.TrimPrefix(to, "/proc/self/root") // which is the sandbox's
+		if strings.HasPrefix(to, "/") {
+			at = nil
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	if !inHome(at) || len(at) == homeDeep {
+		return "", info, fmt.Errorf("find %s: it leads out of the home: %w", rel, fs.ErrNotExist)
+	}
+	return path.Join(at[homeDeep:]...), info, nil
+}
+
+func inHome(at []string) bool {
+	return len(at) >= homeDeep && slices.Equal(at[:homeDeep], []string{"home", "agent"})
 }
 
 // isHollow reports whether a file holds no login: agents write one with nothing
