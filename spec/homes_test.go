@@ -202,6 +202,30 @@ func TestSEC11_LoginBehindLinks(t *testing.T) {
 	})
 }
 
+// TestISO08_HomeExportIsBounded: no home makes an export that fills the disk,
+// and none one that cannot be made; a file is whole or not there.
+func TestISO08_HomeExportIsBounded(t *testing.T) {
+	t.Attr("claim", "ISO-08")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		y.Sh(t, "truncate -s 3G ~/sparse; echo work > ~/work", "--home", "sparse").OK(t)
+		out := filepath.Join(y.Home, "out.tar")
+		r := y.Run(t, "home", "export", "--max-size", "1M", "sparse", out).Exit(t, 125)
+		hasAll(t, r.Stderr, "home sparse holds more than may be written", "--max-size raises the limit")
+		if left, _ := os.ReadDir(y.Home); slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == "out.tar" || strings.HasPrefix(e.Name(), ".bailey-") }) {
+			t.Errorf("left: %v", left)
+		}
+		y.Sh(t, "truncate -s 100K ~/sparse", "--home", "sparse").OK(t)
+		y.Run(t, "home", "export", "--max-size", "1M", "sparse", out).OK(t) // the twin
+		y.Sh(t, "mkdir -p ~/shut/in; echo x > ~/closed; echo work-is-here > ~/work; chmod 000 ~/shut ~/closed", "--home", "shut").OK(t)
+		r = y.Run(t, "home", "export", "shut").OK(t)
+		hasAll(t, r.Stdout, "files/shut/", "work-is-here")
+		if y.UID != 0 { // root reads all
+			hasAll(t, r.Stderr, "left out, since it cannot be read: shut/", "left out, since it cannot be read: closed")
+		}
+	})
+}
+
 // TestISO02_SettingsOfAnEarlierRun: what an agent has changed in its settings
 // holds and is told of; what keeps a run safe and quiet is as it was, and so is
 // what the user has pinned.

@@ -190,14 +190,15 @@ func (c *homeRmCommand) Run(a *app) error {
 }
 
 type homeExportCommand struct {
-	Name       text `arg:"" help:"Its name."`
-	File       text `arg:"" optional:"" help:"Where to write it; standard output without one."`
-	WithLogins bool `help:"Write the files that hold logins too."`
+	Name       text         `arg:"" help:"Its name."`
+	File       text         `arg:"" optional:"" help:"Where to write it; standard output without one."`
+	WithLogins bool         `help:"Write the files that hold logins too."`
+	MaxSize    config.Bytes `placeholder:"20G" help:"How much may be written. Default: 20G."`
 }
 
 // Help is what `bailey home export --help` says beyond the flags.
 func (homeExportCommand) Help() string {
-	return `Files that hold a login are left out under every name that they have, and named on standard error. Other files may still hold what somebody pasted into a conversation. A file that exists is not written over.`
+	return `Files that hold a login are left out under every name that they have, and named on standard error. What cannot be read is left out and named too. Other files may still hold what somebody pasted into a conversation. A file that exists is not written over.`
 }
 
 // Run writes it.
@@ -217,7 +218,11 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 		defer to.Drop()
 		w = to.File
 	}
-	x, err := h.Export(w, c.WithLogins)
+	most := int64(c.MaxSize)
+	if most == 0 {
+		most = defaultExport
+	}
+	x, err := h.Export(w, c.WithLogins, most)
 	if err != nil {
 		return err
 	}
@@ -226,10 +231,23 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 			return archiveError(path, err)
 		}
 	}
-	for _, l := range x.LeftOut {
-		_, _ = fmt.Fprintln(a.stderr, "bailey: left out, since it holds a login: "+terminal.Sanitize(l))
-	}
+	a.leftOut("since it holds a login", x.LeftOut)
+	a.leftOut("since it cannot be read", x.Closed)
 	return nil
+}
+
+// defaultExport is how much an export may be where no flag says more: an agent
+// can make a sparse file of any length.
+const defaultExport = 20 << 30
+
+// leftOut names what an archive does not hold; an agent can make any number.
+func (a *app) leftOut(why string, names []string) {
+	for _, name := range names[:min(len(names), mostPointedOut)] {
+		_, _ = fmt.Fprintf(a.stderr, "bailey: left out, %s: %s\n", why, terminal.Sanitize(name))
+	}
+	if more := len(names) - mostPointedOut; more > 0 {
+		_, _ = fmt.Fprintf(a.stderr, "bailey: left out, %s: %d more\n", why, more)
+	}
 }
 
 // archive begins a file that is not there yet.

@@ -148,12 +148,12 @@ func TestHome_Logins(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	x, err := h.Export(&b, false)
+	x, err := h.Export(&b, false, 1<<30)
 	if err != nil || strings.Contains(b.String(), "canary") || !strings.Contains(b.String(), "mine") || len(x.LeftOut) != 3 {
 		t.Errorf("%+v %v", x, err)
 	}
 	b.Reset()
-	if _, err := h.Export(&b, true); err != nil || !strings.Contains(b.String(), "canary") {
+	if _, err := h.Export(&b, true, 1<<30); err != nil || !strings.Contains(b.String(), "canary") {
 		t.Errorf("asked for, and left out: %v", err)
 	}
 	if n, size, err := home.In(data).Import("two", &b, home.Bounds{Bytes: 1 << 20, Files: 100}, time.Now()); err != nil || n == 0 || size == 0 {
