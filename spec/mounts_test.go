@@ -304,6 +304,7 @@ func TestISO12_MountsAreFoundOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		y.Sh(t, "cat /mnt/x/file", "-q", "--mount", link+":/mnt/x").OK(t)
+		otherWays(t, y, secret)
 		swapped(t, y, secret)
 		// Links that were made in a writable mount show nothing of the host, and
 		// nothing of bailey's follows them.
@@ -316,6 +317,47 @@ func TestISO12_MountsAreFoundOnce(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 	})
+}
+
+// otherWays has the workspace named by other paths, and links of an agent's in
+// it, and in a folder that is mounted writable.
+func otherWays(t *testing.T, y *yard.Yard, secret string) {
+	t.Helper()
+	base := filepath.Dir(y.Dir)
+	alias, sub := base+"/alias", base+"/alias-of-sub"
+	fine := folderIn(t, y, y.Dir, "fine/below")
+	shared := folder(t, y, "shared")
+	y.Sh(t, "ln -s "+secret+" /mnt/s/planted; ln -s ../fine sub/fine", "-q", "--mount", shared+":/mnt/s:rw").OK(t)
+	for link, to := range map[string]string{alias: "work", sub: y.Dir + "/sub", base + "/round": "alias-of-sub/../sub"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attacks := [][]string{
+		{"--mount", alias + "/planted:/mnt/x"},
+		{"--mount", alias + "/planted:/mnt/x:rw"},
+		{"--mount", alias + "/sub/deep/file:/mnt/x"},
+		{"--mount", sub + "/deep:/mnt/x"},
+		{"--mount", base + "/round/deep:/mnt/x"},
+		{"--mount", "../alias/sub/../planted:/mnt/x"},
+		{"--mount", "/proc/self/cwd/planted:/mnt/x"},
+		{"--mount", shared + ":/mnt/s:rw", "--mount", shared + "/planted:/mnt/x"},
+		{"--agents-dir", alias + "/planted"},
+		{"--agents-dir", sub + "/deep"},
+	}
+	for _, flags := range attacks {
+		r := y.Sh(t, "cat /mnt/x/file /mnt/x ~/.agents/file", flags...)
+		if r.Code != 125 || strings.Contains(r.Stdout, besideCanary) || !strings.Contains(r.Stderr, "link that leads out of") {
+			t.Errorf("%q: exit %d: %s%s", flags, r.Code, r.Stdout, r.Stderr)
+		}
+	}
+	// The twins: the same paths to what lies in the workspace, and a link in it
+	// that stays there.
+	for _, name := range []string{alias + "/fine/below", sub + "/fine/below", sub + "/../fine/below", fine} {
+		if r := y.Sh(t, "cat /mnt/x/file", "-q", "--mount", name+":/mnt/x").OK(t); !strings.Contains(r.Stdout, besideCanary) {
+			t.Errorf("twin %s: %s", name, r.Stdout)
+		}
+	}
 }
 
 // swapped exchanges a folder for a link to keys, over and over, while sandboxes

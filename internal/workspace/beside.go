@@ -24,6 +24,7 @@ type Named struct {
 	Target    string   // where it is inside: absolute and clean
 	Writable  bool     // the sandbox may change it
 	Workspace string   // Path of the workspace: what lies in it is shown there
+	Written   []string // folders that the sandbox writes beside it: absolute
 	Kept      []string // what no sandbox may change, whatever is named: absolute, without links
 
 	UID        int
@@ -53,7 +54,8 @@ func OpenBeside(n Named) (*Beside, error) {
 	if !filepath.IsAbs(n.Name) || !isText(n.Name) {
 		return nil, refused(n.Name, "its path is not usable", "use a path in UTF-8 without control characters")
 	}
-	at, path, info, err := beneath.Named(n.Name)
+	w, err := beneath.Walk(n.Name, append([]string{n.Workspace}, n.Written...)...)
+	at, path, info := w.At, w.Path, w.Info
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, bailey.NewError(bailey.NotFound, "there is nothing at "+n.Name, "check the path, or create it")
@@ -64,7 +66,7 @@ func OpenBeside(n Named) (*Beside, error) {
 	if !isText(path) {
 		return nil, refused(path, "its path is not usable", "use a path in UTF-8 without control characters")
 	}
-	if err := n.check(path, info); err != nil {
+	if err := n.check(w); err != nil {
 		return nil, err
 	}
 	b := &Beside{Path: path, Writable: n.Writable, Dir: info.Mode.IsDir()}
@@ -87,14 +89,15 @@ func refused(path, why, hint string) error {
 }
 
 // check says why what lies at a path may not be shown, or not be written to.
-func (n Named) check(path string, info beneath.Info) error {
+func (n Named) check(w beneath.Walked) error {
+	path, info := w.Path, w.Info
 	if !info.Mode.IsDir() && !info.Mode.IsRegular() {
 		return refused(path, "it is "+kindOf(info.Mode), "name a file or a folder; --host-service lets a sandbox reach a port of this machine")
 	}
 	if why, hint := n.never(path); why != "" {
 		return refused(path, why, hint)
 	}
-	if err := n.led(path); err != nil {
+	if err := n.led(w); err != nil {
 		return err
 	}
 	if !n.Writable {
@@ -175,13 +178,24 @@ func privateParts() []privatePart {
 	return list
 }
 
-// led refuses a name in the workspace that a link there leads out of: whoever
-// wrote the link, which may have been a sandbox, is not to choose what is shown.
-func (n Named) led(path string) error {
-	if sandbox.Within(filepath.Clean(n.Name), n.Workspace) && !sandbox.Within(path, n.Workspace) {
-		return refused(n.Name, "it is, or lies behind, a link that leads out of the workspace, to "+path, "if that is meant, name it: "+path)
+// led refuses a name that a link in the workspace leads out of it, by whatever
+// path it came there: whoever wrote the link, which may have been a sandbox, is
+// not to choose what is shown. So it is with what is written beside it.
+func (n Named) led(w beneath.Walked) error {
+	if w.Link == "" {
+		return nil
 	}
-	return nil
+	for _, dir := range append([]string{n.Workspace}, n.Written...) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && sandbox.Within(w.Link, real) && sandbox.Within(w.Path, real) {
+			return nil
+		}
+	}
+	what := "the workspace"
+	if !sandbox.Within(w.Link, n.Workspace) {
+		what = "what the sandbox may write to"
+	}
+	return refused(n.Name, fmt.Sprintf("it is, or lies behind, a link that leads out of %s: %s, to %s", what, w.Link, w.Path), "if that is meant, name it: "+w.Path)
 }
 
 // neverWritable says what a sandbox may see and not change: what the host

@@ -31,6 +31,7 @@ type opening struct {
 	beside []*workspace.Beside
 	shown  []opened
 	kept   []string // of the host: what no sandbox may write to
+	rw     []string // of the host, as named: what this one may write to beside the workspace
 	links  []wire.File
 	notes  []string
 }
@@ -55,6 +56,11 @@ func (p *plan) openHost(h Host, r *Request, ws *workspace.Workspace, preset harn
 		return nil
 	}
 	o := &p.open
+	for _, text := range r.Open.Mounts {
+		if m, err := parseMount(text, h); err == nil && m.writable {
+			o.rw = append(o.rw, m.source)
+		}
+	}
 	skills, err := o.skills(h, r, ws)
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func (p *plan) openHost(h Host, r *Request, ws *workspace.Workspace, preset harn
 // naming is what all that is shown has in common.
 func (o *opening) naming(h Host, ws *workspace.Workspace, name, target string) workspace.Named {
 	return workspace.Named{
-		Name: name, Target: target, Workspace: ws.Path, Kept: o.kept,
+		Name: name, Target: target, Workspace: ws.Path, Written: o.rw, Kept: o.kept,
 		UID: h.UID, Home: h.Home, Own: slices.Concat(h.Dirs.All(), h.Vault().Files()),
 		GitConfigs: gitdata.UserFiles(h.Home, h.Env.Get("XDG_CONFIG_HOME"), h.Env.Get("GIT_CONFIG_GLOBAL")),
 	}
