@@ -696,6 +696,81 @@ find ~ / -xdev \( -name CLAUDE.md -o -name AGENTS.md -o -name GEMINI.md -o -name
 	})
 }
 
+// TestISO02_MemoryIsNotAnAgentsChoice: a memory file, and the folder of skills,
+// may be a link into a repository in which agents run; where an agent puts a
+// link of its own there, what that names is shown to nobody.
+func TestISO02_MemoryIsNotAnAgentsChoice(t *testing.T) {
+	t.Attr("claim", "ISO-02")
+	t.Parallel()
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		dots := folder(t, y, "dots")
+		folderIn(t, y, dots, "claude")
+		folderIn(t, y, dots, "agents/skills")
+		own(t, y, dots+"/CLAUDE.md", "memory\n")
+		own(t, y, dots+"/claude/CLAUDE.md", "memory\n")
+		other := folder(t, y, "other")
+		own(t, y, other+"/.env", besideCanary)
+		own(t, y, other+"/CLAUDE.md", besideCanary)
+		real := filepath.Join(filepath.Dir(y.Dir), "moved-home")
+		if err := os.Rename(y.Home, real); err != nil {
+			t.Fatal(err)
+		}
+		bin := stubAgent(t, y, "claude")
+		link := func(to, at string) {
+			t.Helper()
+			_ = os.RemoveAll(at)
+			if err := os.Symlink(to, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link(real, y.Home) // the home lies behind a link: that is nobody's attack
+		run := func() yard.Result {
+			t.Helper()
+			return y.RunWith(t, func(c *exec.Cmd) { withPath(c, bin) }, "run", "--tool", "claude", "--", "sh", "-c", "cat ~/.claude/CLAUDE.md ~/.agents/file ~/.agents/*/file; true").OK(t)
+		}
+		ways := map[string]func(){
+			"the file is a link":   func() { folderIn(t, y, real, ".claude"); link(dots+"/CLAUDE.md", real+"/.claude/CLAUDE.md") },
+			"its folder is a link": func() { link("../dots/claude", real+"/.claude") },
+			"the file is one in the home": func() {
+				link("/nothing", real+"/x")
+				folderIn(t, y, real, ".claude")
+				own(t, y, real+"/m.md", "memory\n")
+				link(y.Home+"/m.md", real+"/.claude/CLAUDE.md")
+			},
+			"the file is none, but a file": func() { folderIn(t, y, real, ".claude"); own(t, y, real+"/.claude/CLAUDE.md", "memory\n") },
+		}
+		for what, way := range ways {
+			_ = os.RemoveAll(real + "/.claude")
+			way()
+			if r := run(); !strings.Contains(r.Stdout, "memory\n") || !strings.Contains(r.Stderr, "memory, read-only: ") {
+				t.Errorf("%s: %s%s", what, r.Stdout, r.Stderr)
+			}
+		}
+		link(dots+"/agents", real+"/.agents")
+		if r := run(); strings.Count(r.Stdout, besideCanary) != 1 {
+			t.Errorf("skills: %s%s", r.Stdout, r.Stderr)
+		}
+		// An agent runs in the repository.
+		in := func(c *exec.Cmd) { c.Dir = dots }
+		if err := os.Remove(real + "/.agents"); err != nil { // while it leads there no sandbox may write there
+			t.Fatal(err)
+		}
+		y.RunWith(t, in, "run", "-q", "--no-agents", "--", "sh", "-c", "ln -sfn ../other/.env CLAUDE.md; mv claude was; ln -s ../other claude; mv agents old; ln -s ../other agents").OK(t)
+		link(dots+"/agents", real+"/.agents")
+		for what, way := range ways {
+			if !strings.HasPrefix(what, "the file is a") && !strings.HasPrefix(what, "its folder") {
+				continue
+			}
+			_ = os.RemoveAll(real + "/.claude")
+			way()
+			r := run()
+			if strings.Contains(r.Stdout, besideCanary) || !strings.Contains(r.Stderr, "memory: "+y.Home+"/.claude/CLAUDE.md is not shown: it leads by more than one link") || !strings.Contains(r.Stderr, "ln -sfn ") || !strings.Contains(r.Stderr, "skills: ") {
+				t.Errorf("%s: %s%s", what, r.Stdout, r.Stderr)
+			}
+		}
+	})
+}
+
 // stubAgent makes a program of an agent's name, in a folder for PATH.
 func stubAgent(t *testing.T, y *yard.Yard, agent string) string {
 	t.Helper()

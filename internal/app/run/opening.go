@@ -127,7 +127,7 @@ func (o *opening) skills(h Host, r *Request, ws *workspace.Workspace) (*opened, 
 	if r.Open.NoAgents || len(o.kept) == 0 {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	b, why := o.own(h, ws, standing, target)
+	b, why := o.own(h, ws, agentsName, target)
 	if why == "" && !b.Dir {
 		why = "it is no folder"
 	}
@@ -139,24 +139,31 @@ func (o *opening) skills(h Host, r *Request, ws *workspace.Workspace) (*opened, 
 }
 
 // own opens what is shown without having been named, or says why not: it is the
-// caller's, and nobody else's to write.
-func (o *opening) own(h Host, ws *workspace.Workspace, name, target string) (*workspace.Beside, string) {
-	at, path, info, err := beneath.Named(name)
+// caller's, and nobody else's to write. It may be a link, as into a repository of
+// one's settings; but where agents have run in that, a second link behind the
+// first would be theirs, and any file of the user's be shown to every sandbox.
+func (o *opening) own(h Host, ws *workspace.Workspace, rel, target string) (*workspace.Beside, string) {
+	w, err := beneath.WalkHome(h.Home, rel)
 	if err != nil {
 		return nil, "it leads to nothing"
 	}
-	_ = at.Close() // O_PATH: nothing to lose
+	_ = w.At.Close() // O_PATH: nothing to lose
 	switch {
-	case info.UID != h.UID:
-		return nil, fmt.Sprintf("%s belongs to user %d", path, info.UID)
-	case info.Mode.Perm()&0o002 != 0:
-		return nil, "others may write to " + path
-	case sandbox.Within(path, ws.Path):
+	case len(w.Links) > 1:
+		return nil, fmt.Sprintf("it leads by more than one link (%s), of which an agent may have made the last; if that is meant: ln -sfn %s %s", strings.Join(w.Links, ", "), w.Path, filepath.Join(h.Home, rel))
+	case w.Info.UID != h.UID:
+		return nil, fmt.Sprintf("%s belongs to user %d", w.Path, w.Info.UID)
+	case w.Info.Mode.Perm()&0o002 != 0:
+		return nil, "others may write to " + w.Path
+	case sandbox.Within(w.Path, ws.Path):
 		return nil, "it lies in the workspace"
 	}
-	b, err := workspace.OpenBeside(o.naming(h, ws, name, target))
+	b, err := workspace.OpenBeside(o.naming(h, ws, w.Path, target))
 	if err != nil {
 		return nil, err.Error()
+	}
+	if is := b.Mounts[0].Is; b.Path != w.Path || is != (bailey.FileID{Dev: w.Info.Dev, Ino: w.Info.Ino}) {
+		return nil, "it was moved meanwhile"
 	}
 	return b, ""
 }
@@ -181,7 +188,7 @@ func (o *opening) memory(h Host, r *Request, ws *workspace.Workspace, preset har
 			continue // there is none
 		}
 		_ = at.Close() // O_PATH: nothing to lose
-		b, why := o.own(h, ws, name, path.Join(besideDir, agent, path.Base(rel)))
+		b, why := o.own(h, ws, rel, path.Join(besideDir, agent, path.Base(rel)))
 		if why == "" && b.Dir {
 			why = "it is no file"
 		}

@@ -25,6 +25,11 @@ type Walked struct {
 	Path string   // absolute, without links, and checked to lead there again
 	Info Info
 	Link string // the first link in a guarded folder that was followed: where it lies; or ""
+
+	// Links are those that were followed and lie in a folder, other than the
+	// root, that the caller may write to: agents could have made them, where one
+	// has run there. Where the system has put one (/home, /var/run) is none's.
+	Links []string
 }
 
 // Walk is Named link by link: it notices when the way goes by a link that lies
@@ -37,6 +42,22 @@ func Walk(name string, guarded ...string) (Walked, error) {
 		return Walked{}, fmt.Errorf("open %s: %w", name, fs.ErrInvalid)
 	}
 	w := walker{rest: strings.Split(name, "/"), guards: guardsOf(guarded)}
+	return w.walk(name)
+}
+
+// WalkHome is Walk from a home, whatever links lead to that: those are not among
+// Links, nor where the target of a link names the home by the same path.
+func WalkHome(home, rel string) (Walked, error) {
+	at, real, _, err := Named(home)
+	if err != nil {
+		return Walked{}, err
+	}
+	_ = at.Close() // O_PATH: nothing to lose
+	w := walker{rest: strings.Split(real+"/"+rel, "/"), home: strings.TrimSuffix(home, "/"), real: real}
+	return w.walk(home + "/" + rel)
+}
+
+func (w *walker) walk(name string) (Walked, error) {
 	err := w.root()
 	for err == nil && len(w.rest) > 0 {
 		err = w.step()
@@ -49,7 +70,7 @@ func Walk(name string, guarded ...string) (Walked, error) {
 	}
 	if err != nil {
 		_ = w.out.At.Close() // O_PATH: nothing to lose
-		return Walked{Link: w.out.Link}, fmt.Errorf("open %s: %w", name, err)
+		return Walked{Link: w.out.Link, Links: w.out.Links}, fmt.Errorf("open %s: %w", name, err)
 	}
 	return w.out, nil
 }
@@ -105,6 +126,8 @@ type walker struct {
 	rest   []string
 	links  int
 	guards []guard
+	home   string // as links may name it, and
+	real   string // where it is
 }
 
 func (w *walker) root() error {
@@ -176,6 +199,12 @@ func (w *walker) follow(name, to string) error {
 	}
 	if w.inside && w.out.Link == "" {
 		w.out.Link = strings.TrimSuffix(w.path, "/") + "/" + name
+	}
+	if w.path != "/" && MayWrite(w.out.At) {
+		w.out.Links = append(w.out.Links, strings.TrimSuffix(w.path, "/")+"/"+name)
+	}
+	if w.home != "" && strings.HasPrefix(to+"/", w.home+"/") {
+		to = w.real + to[len(w.home):]
 	}
 	w.rest = append(strings.Split(to, "/"), w.rest...)
 	if strings.HasPrefix(to, "/") {
