@@ -322,7 +322,7 @@ func (p *pack) whole(i, depth int) (w whole, ok bool) { //nolint:gocognit // the
 			return w, false
 		}
 		w.kind = from.kind
-		if w.data, ok = applyDelta(from.data, data); !ok {
+		if w.data, ok = applyDelta(from.data, data, maxObjectBytes); !ok {
 			return w, false
 		}
 	default:
@@ -337,13 +337,13 @@ func (p *pack) whole(i, depth int) (w whole, ok bool) { //nolint:gocognit // the
 
 // applyDelta makes an object of another (gitformat-pack(5), "Deltified
 // representation").
-func applyDelta(base, delta []byte) ([]byte, bool) { //nolint:gocognit // the format as git writes it, step by step
+func applyDelta(base, delta []byte, most int) ([]byte, bool) { //nolint:gocognit // the format as git writes it, step by step
 	from, delta, ok := varint(delta)
 	if !ok || from != len(base) {
 		return nil, false
 	}
 	to, delta, ok := varint(delta)
-	if !ok || to > maxObjectBytes {
+	if !ok || to > most {
 		return nil, false
 	}
 	out := make([]byte, 0, to)
