@@ -73,12 +73,14 @@ func run(ctx context.Context, bailey string, n int, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.close() //nolint:contextcheck // also after an interrupt
 	r := report{Machine: figures.Line(fmt.Sprintf("uid %d", os.Geteuid())), Rounds: n, Missing: map[string]string{}}
 	contenders := []*contender{
 		{name: caseVersion, do: func(ctx context.Context) (time.Duration, error) { return l.timed(ctx, l.dir, bailey, "version") }},
-		{name: caseAttach, do: l.attach}, {name: caseShell, do: l.shell},
-		{name: casePhase, do: l.phase}, {name: caseByHand, do: l.byHand},
+		{name: caseAttach, do: l.attach},
+		{name: caseShell, do: l.shell},
+		{name: casePhase, do: l.phase},
+		{name: caseByHand, do: l.byHand},
 	}
 	for round := -1; round < n; round++ {
 		for _, i := range rand.Perm(len(contenders)) {
@@ -140,7 +142,7 @@ func newLab(ctx context.Context, bailey string) (*lab, error) {
 	l.env = append(os.Environ(), "HOME="+home, "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "TERM=xterm-256color",
 		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
 	if err := l.prepare(ctx, home); err != nil {
-		l.close()
+		l.close() //nolint:contextcheck // likewise
 		return nil, err
 	}
 	return l, nil
@@ -213,7 +215,7 @@ func (l *lab) seen(ctx context.Context, want, typed, end string, args ...string)
 	if err != nil {
 		return 0, err
 	}
-	defer terminal.Close() //nolint:errcheck // the command has ended
+	defer terminal.Close()
 	if _, err := terminal.WriteString(typed); err != nil {
 		return 0, err
 	}
@@ -242,12 +244,13 @@ func (l *lab) seen(ctx context.Context, want, typed, end string, args ...string)
 // phase is the time of one unit of a plan.
 func (l *lab) phase(ctx context.Context) (time.Duration, error) {
 	l.round++
-	text := "# Plan\n"
+	var text strings.Builder
+	text.WriteString("# Plan\n")
 	for i := range units {
-		text += fmt.Sprintf("- [ ] Unit %d of round %d\n", i, l.round)
+		fmt.Fprintf(&text, "- [ ] Unit %d of round %d\n", i, l.round)
 	}
 	plan := filepath.Join(l.dir, fmt.Sprintf("plan-%d.md", l.round))
-	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(plan, []byte(text.String()), 0o600); err != nil {
 		return 0, err
 	}
 	took, err := l.timed(ctx, l.repo, l.bailey, "phase", "run", plan, "--", "--", "sh", ".agents/agent.sh")

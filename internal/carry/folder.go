@@ -24,6 +24,7 @@ const settings = `[core]
 	excludesFile = /dev/null
 	untrackedCache = false
 	commitGraph = false
+	multiPackIndex = false
 	logAllRefUpdates = false
 	protectHFS = true
 	protectNTFS = true
@@ -38,6 +39,8 @@ const settings = `[core]
 [index]
 	version = 2
 [pack]
+	readReverseIndex = false
+	useBitmaps = false
 	threads = 2
 	deltaCacheSize = 64m
 	windowMemory = 256m

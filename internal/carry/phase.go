@@ -61,6 +61,8 @@ type phaseState struct {
 	NoIndex bool      `json:"no_index"`
 	LFS     bool      `json:"lfs"`
 
+	Stores map[string]gitdata.StoreMark `json:"stores"` // of Objects, before anything else was looked at
+
 	folder string
 }
 
@@ -78,6 +80,9 @@ func (w *Worker) phaseBegin(ctx context.Context, p PhaseBegin) (PhaseBegan, erro
 	s := &phaseState{folder: p.Folder, GitDir: w.repo.gitDir, Common: w.repo.common, Objects: w.repo.objects}
 	s.Root, s.Remarks = w.repo.root, []string{}
 	var err error
+	if s.Stores, err = w.repo.marks(); err != nil {
+		return none, err
+	}
 	if s.Branch, s.Head, err = w.repo.branch(); err != nil {
 		return none, err
 	}

@@ -34,6 +34,8 @@ type PhaseCommitted struct {
 	Stat   string   `json:"stat"`
 	Kept   []string `json:"kept"` // references to commits that the unit had made itself, or that HEAD was moved to
 	Left   []string `json:"left"` // paths of the work tree that differ from the commit, quoted where they are odd
+
+	Forged []string `json:"forged,omitempty"` // as of PhaseCollected; nothing was committed
 }
 
 // phaseCommit does it: a commit of the folder, its objects into the user's
@@ -47,6 +49,10 @@ func (w *Worker) phaseCommit(ctx context.Context, p PhaseCommit) (PhaseCommitted
 	}
 	if p.Back {
 		return w.phaseBack(ctx, s)
+	}
+	// The validation could write there too.
+	if none.Forged, err = w.forged(ctx, s); err != nil || len(none.Forged) > 0 {
+		return none, err
 	}
 	if err := w.phaseOnto(ctx, s); err != nil {
 		return none, err

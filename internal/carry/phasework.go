@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -28,6 +29,10 @@ type PhaseCollected struct {
 	Planted  []task.Planted `json:"planted"`
 	Refused  []string       `json:"refused"`
 	Warnings []string       `json:"warnings"`
+
+	// Forged says of objects that the unit wrote what is wrong with them, if
+	// anything is. Then nothing was collected.
+	Forged []string `json:"forged,omitempty"`
 }
 
 // phaseCollect does it. What an earlier try collected is forgotten.
@@ -36,6 +41,12 @@ func (w *Worker) phaseCollect(ctx context.Context, p PhaseCollect) (PhaseCollect
 	s, err := w.readPhase(p.Folder)
 	if err != nil {
 		return none, err
+	}
+	if forged, err := w.forged(ctx, s); err != nil || len(forged) > 0 {
+		got := PhaseCollected{Forged: forged}
+		got.at(w.repo)
+		_, removeErr := removeTree(s.path(phaseWork))
+		return got, errors.Join(err, removeErr)
 	}
 	g := s.own(w)
 	files, err := w.tree(ctx, g, s.Base)
@@ -58,12 +69,7 @@ func (w *Worker) phaseCollect(ctx context.Context, p PhaseCollect) (PhaseCollect
 		return none, err
 	}
 	got := PhaseCollected{Planted: inspector.planted, Refused: walk.refused.all(), Warnings: inspector.warnings()}
-	if tip, err := w.repo.head(); err == nil {
-		got.Tip = tip
-	}
-	if on, err := w.repo.headName(); err == nil {
-		got.On = on
-	}
+	got.at(w.repo)
 	if _, err := removeTree(s.path(phaseTip)); err != nil {
 		return none, err
 	}
@@ -78,6 +84,16 @@ func (w *Worker) phaseCollect(ctx context.Context, p PhaseCollect) (PhaseCollect
 		got.Stat = stat.text()
 	}
 	return got, writeJSON(s.path(phaseWork), got)
+}
+
+// at notes where HEAD is now.
+func (c *PhaseCollected) at(r *repository) {
+	if tip, err := r.head(); err == nil {
+		c.Tip = tip
+	}
+	if on, err := r.headName(); err == nil {
+		c.On = on
+	}
 }
 
 // ignored are the paths that were there before the unit and that the rules left

@@ -20,7 +20,7 @@ import (
 // unit takes one from the stage at which it is to its end. The stage is written
 // before what it names begins, so that whoever takes it up again after a kill
 // does nothing twice that counts.
-func (d *Driver) unit(ctx context.Context, i int) (err error) {
+func (d *Driver) unit(ctx context.Context, i int) (err error) { //nolint:gocognit // one stage after the other
 	u, w := &d.record.Plan.Units[i], d.record.Units[i]
 	if w.Stage == phase.Pending || w.Stage == phase.Failed || !d.begun(w.ID) {
 		if err := d.start(ctx, w); err != nil {
@@ -112,6 +112,9 @@ func (d *Driver) try(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	got, err := d.collect(ctx)
 	if err != nil {
 		return err
+	}
+	if len(got.Forged) > 0 {
+		return d.refuseForged(w, got.Forged)
 	}
 	d.collected(w, got)
 	passed, err := d.validate(ctx, u, w)
@@ -407,6 +410,15 @@ func (d *Driver) again(u *phase.Unit, w *phase.Work, why string) error {
 	return errors.Join(&ended{phase.EndFailed, fmt.Sprintf("unit %q failed: %s; its work is in the tree, uncommitted", w.Title, w.Why), 1}, d.save())
 }
 
+// refuseForged ends a unit that wrote objects of git that are not what their
+// names say. It is not tried again: no program of good will makes them, and
+// what there is of its work may not be what the validation saw.
+func (d *Driver) refuseForged(w *phase.Work, what []string) error {
+	w.Stage, w.Why = phase.Failed, "it left objects of git that are forged or could not be verified, so nothing is committed: "+terminal.Sanitize(strings.Join(what, "; "))
+	d.Say("  %s", w.Why)
+	return errors.Join(&ended{phase.EndFailed, fmt.Sprintf("unit %q failed: %s", w.Title, w.Why), 1}, d.save())
+}
+
 // defaultTries is how often a unit is tried where nobody says.
 const defaultTries = 3
 
@@ -418,6 +430,9 @@ func (d *Driver) committing(ctx context.Context, i int, w *phase.Work) error {
 			w.Why = err.Error() // the stage stays: when it is set right, this is what is left to do
 		}
 		return errors.Join(err, d.save())
+	}
+	if len(got.Forged) > 0 {
+		return d.refuseForged(w, got.Forged)
 	}
 	w.Commit, w.Stat, w.Kept, w.Left, w.Why = got.Commit, got.Stat, got.Kept, got.Left, ""
 	w.Stage = phase.Committed
