@@ -162,7 +162,9 @@ func (l *lab) prepare(ctx context.Context, home string) error {
 	for _, argv := range [][]string{
 		{"git", "config", "--global", "user.name", "A"},
 		{"git", "config", "--global", "user.email", "a@example.com"},
-		{"git", "init", "-q", "-b", "main"}, {"git", "add", "."}, {"git", "commit", "-q", "-m", "first"},
+		{"git", "init", "-q", "-b", "main"},
+		{"git", "add", "."},
+		{"git", "commit", "-q", "-m", "first"},
 	} {
 		if _, err := l.timed(ctx, l.repo, argv...); err != nil {
 			return err
@@ -263,7 +265,8 @@ func (l *lab) byHand(ctx context.Context) (time.Duration, error) {
 	for _, argv := range [][]string{
 		{l.bailey, "run", "--quiet", "--", "sh", ".agents/agent.sh"},
 		{l.bailey, "run", "--quiet", "--", "sh", ".agents/validate.sh"},
-		{"git", "add", "-A"}, {"git", "commit", "-q", "-m", "by hand"},
+		{"git", "add", "-A"},
+		{"git", "commit", "-q", "-m", "by hand"},
 	} {
 		took, err := l.timed(ctx, l.repo, argv...)
 		if err != nil {

@@ -89,7 +89,7 @@ const homeDeep = 2
 // in the home alone, where an absolute link is one from the sandbox's root. What
 // lies elsewhere is not in the home, and fs.ErrNotExist. It returns the path
 // without links; nothing of the host is ever followed.
-func resolve(files *os.File, rel string) (string, beneath.Info, error) {
+func resolve(files *os.File, rel string) (string, beneath.Info, error) { //nolint:gocognit // one kind of step after the other
 	at, rest := []string{"home", "agent"}, strings.Split(rel, "/") // at begins at the sandbox's root
 	var info beneath.Info
 	for links := 0; len(rest) > 0; {
