@@ -548,7 +548,7 @@ func TestRES06_EventsSayByWhat(t *testing.T) {
 	t.Parallel()
 	y := yard.Unprivileged(t)
 	repository(t, y, y.Dir)
-	r := y.Sh(t, `mkdir -p .pi sub .devcontainer; for f in .pi/settings.json sub/main.tf .nvmrc .envrc.local QWEN.md .devcontainer/devcontainer.json conftest.py .npmrc plain.txt; do echo x > $f; done`, "--json").OK(t)
+	r := y.Sh(t, `mkdir -p .pi sub .devcontainer; for f in .pi/settings.json sub/main.tf .nvmrc .envrc.local QWEN.md .devcontainer/devcontainer.json conftest.py .npmrc plain.txt; do echo x > $f; done`, "--json", "--show", ".npmrc").OK(t)
 	got := map[string]string{}
 	for line := range strings.Lines(r.Stderr) {
 		var e struct{ Type, Path, By string }
