@@ -217,9 +217,12 @@ while True:
         try:
             os.rename(d, d + ".away"); os.symlink(victim, d); os.unlink(d); os.rename(d + ".away", d)
         except OSError:
-            if os.path.lexists(d): shutil.rmtree(d + ".away", ignore_errors=True) # bailey was there first
-            else: os.path.lexists(d + ".away") and os.rename(d + ".away", d)
-    os.makedirs("place/o/d", exist_ok=True)
+            try:
+                if os.path.lexists(d): shutil.rmtree(d + ".away", ignore_errors=True) # bailey was there first
+                else: os.rename(d + ".away", d)
+            except OSError: pass
+    try: os.makedirs("place/o/d", exist_ok=True)
+    except OSError: pass
 `
 		y.Write(t, "race.py", race)
 		background(t, y, "race", "exec python3 race.py "+victim)
