@@ -118,9 +118,9 @@ func (u *running) run(ctx context.Context) (int, error) {
 	u.ctx = ctx
 	u.rules = newRuling(u)
 	u.setStatus("creating")
-	defer u.release() //nolint:errcheck,contextcheck // it was called before, but for a panic; the end must not depend on the caller
+	defer u.release() //nolint:errcheck // it was called before, but for a panic
 	code, err := u.live(ctx)
-	return u.farewell(code, errors.Join(err, u.release())) //nolint:contextcheck // likewise
+	return u.farewell(code, errors.Join(err, u.release()))
 }
 
 // live makes the sandbox and has the command run in it.
@@ -374,7 +374,7 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	cancel(nil)
 	endPublished()
 	endBrowser()
-	u.end() //nolint:contextcheck // it must not depend on the caller
+	u.end()
 	return u.verdict(result, err)
 }
 
