@@ -60,8 +60,7 @@ type Driver struct {
 	record *phase.Record
 	user   userGit
 	header string
-	began  bool     // a unit was begun by this run: what lies there besides is not the person's doing
-	forged []string // objects that a sandbox of the unit left, and that were set aside
+	began  bool // a unit was begun by this run: what lies there besides is not the person's doing
 }
 
 // ended is why a phase does not go on: no error of bailey's.

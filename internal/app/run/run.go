@@ -54,7 +54,6 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	if u.guarded() {
 		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
-		u.held.MarkObjects()
 		u.watchGit()
 		defer u.trip.Stop()
 	}
@@ -95,7 +94,6 @@ type running struct {
 	released bool
 	isRight  bool                // what the sandbox may not leave in the workspace is undone
 	reverted []workspace.Finding // what that was
-	objects  workspace.Objects   // of git that are not what their names say, or may not be
 	last     *bailey.Event       // of a run whose sandbox was there, or was told to end before
 
 	mu        sync.Mutex
@@ -436,9 +434,6 @@ func (u *running) finishRoles() {
 	u.signer.finish()
 }
 
-// verifyBudget bounds the verification of git's objects at the end of a run.
-const verifyBudget = 10 * time.Second
-
 // setRight undoes what the sandbox, which is gone, may not leave in the
 // workspace.
 func (u *running) setRight() {
@@ -446,9 +441,6 @@ func (u *running) setRight() {
 		return
 	}
 	u.reverted = slices.Concat(u.trip.Stop(), u.held.Revert(u.stamped))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), verifyBudget)
-	defer cancel()
-	u.objects = u.held.VerifyObjects(ctx)
 	u.isRight = true
 }
 
