@@ -19,13 +19,13 @@ func openPage(path, workspace string) (*reportPage, error) {
 	}
 	draft, err := beneath.NewDraft(path, 0o644, workspace)
 	if err != nil {
-		return nil, pageError(err)
+		return nil, pageError(path, err)
 	}
 	return &reportPage{draft}, nil
 }
 
-func pageError(err error) error {
-	return bailey.WrapError(bailey.Invalid, "--html: write the report", err, "name a file, with no link of the workspace on the way, in a folder that you may write to")
+func pageError(path string, err error) error {
+	return bailey.WrapError(bailey.Invalid, "--html: write the report to "+path, err, "name a file, with no link of the workspace on the way, in a folder that you may write to")
 }
 
 // write writes the report in the place of what the file held.
@@ -37,7 +37,7 @@ func (p *reportPage) write(r *redteam.Report) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if err := p.draft.Keep(true); err != nil {
-		return pageError(err)
+		return pageError(p.draft.Name(), err)
 	}
 	return nil
 }

@@ -106,6 +106,9 @@ func (d *Draft) Keep(replace bool) error {
 	return nil
 }
 
+// Name is what the person called it.
+func (d *Draft) Name() string { return d.name }
+
 // Drop removes the draft, unless it was kept.
 func (d *Draft) Drop() {
 	if d.File != nil {
