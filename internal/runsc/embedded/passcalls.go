@@ -25,7 +25,7 @@ import (
 // passCalls listens at wire.ModelAddr in the sandbox's network and passes what
 // connects there on over the wire. The first process could do that too, and
 // does where the kernel is the host's; but each message would then wake it
-// twice, which takes longer than all the rest of its way.
+// twice, and waking a process is dear in gVisor.
 func passCalls(t *kernel.Task, args arch.SyscallArguments) error {
 	if err := mayAsk(t); err != nil {
 		return err
