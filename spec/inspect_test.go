@@ -176,3 +176,62 @@ func TestInspect_RefusesAsARunDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestInspect_SaysWhatIsShown: a file that --show names is not told of as hidden,
+// and everything that is shown is told of as less than the default.
+func TestInspect_SaysWhatIsShown(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	type item struct{ What, Why string }
+	look := func(show ...string) (in struct{ Hidden, Weakened []item }) {
+		t.Helper()
+		r := y.Run(t, slices.Concat([]string{"inspect", "--json"}, show, []string{"--", "true"})...).OK(t)
+		if err := json.Unmarshal([]byte(r.Stdout), &in); err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	why := func(list []item) (all string) {
+		for _, x := range list {
+			if x.What == ".env" {
+				all += x.Why
+			}
+		}
+		return all
+	}
+	if got := why(look().Hidden); !strings.HasPrefix(got, "usually holds secrets") {
+		t.Errorf("without --show: %q", got)
+	}
+	if got := why(look("--show", ".env").Hidden); !strings.HasPrefix(got, "not hidden") {
+		t.Errorf("with it: %q", got)
+	}
+	if in := look("--show", "*"); len(in.Weakened) != 1 || why(in.Hidden) != "" {
+		t.Errorf("with everything: %+v", in)
+	}
+	if in := look(); len(in.Weakened) != 0 {
+		t.Errorf("by default: %+v", in.Weakened)
+	}
+}
+
+// TestNative_RefusesWhatIsGvisors: a flag that nothing but gVisor can follow is
+// no word of the header of a sandbox that has it not.
+func TestNative_RefusesWhatIsGvisors(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	for _, flag := range []string{"--allow-nested-userns", "--insecure-keep-root", "--runtime-arg=strace"} {
+		r := y.Run(t, "run", "--runtime", "native", flag, "--", "true").Exit(t, 125)
+		hasAll(t, r.Stderr, "is about gVisor", "hint: ")
+	}
+}
+
+// TestHome_PinOfNothing: a pin that names no setting is told of.
+func TestHome_PinOfNothing(t *testing.T) {
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	const told = "neither the host's settings"
+	r := y.RunWith(t, withAgents(t), "inspect", "--pin", "modle", "claude").OK(t)
+	hasAll(t, r.Stdout, told)
+	y.WriteHome(t, ".claude/settings.json", `{"model": "m"}`)
+	r = y.RunWith(t, withAgents(t), "inspect", "--pin", "model", "claude").OK(t)
+	hasNone(t, r.Stdout, told)
+}
