@@ -229,7 +229,7 @@ func TestHome_PinOfNothing(t *testing.T) {
 	t.Parallel()
 	y := yard.Unprivileged(t)
 	const told = "neither the host's settings"
-	r := y.RunWith(t, withAgents(t), "inspect", "--pin", "modle", "claude").OK(t)
+	r := y.RunWith(t, withAgents(t), "inspect", "--pin", "no.such.key", "claude").OK(t)
 	hasAll(t, r.Stdout, told)
 	y.WriteHome(t, ".claude/settings.json", `{"model": "m"}`)
 	r = y.RunWith(t, withAgents(t), "inspect", "--pin", "model", "claude").OK(t)
