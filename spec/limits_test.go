@@ -254,7 +254,7 @@ var bombs = []bomb{
 	},
 	{
 		name:   "memory in a tmpfs",
-		script: `dd if=/dev/zero of=/dev/shm/x bs=1M count=600 2>/dev/null; echo survived`,
+		script: `dd if=/dev/zero of=/dev/shm/x bs=1M count=600 2>/dev/null; sleep $WAIT; echo survived`,
 		limit:  []string{"--memory", "192M"}, higher: []string{"--memory", "1500M"},
 		event: "memory", says: "out of memory", code: 137, passes: "survived",
 	},

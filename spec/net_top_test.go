@@ -85,9 +85,9 @@ done`
 		p.sees("SANDBOX").sees("wait.test:80").sees("q quit")
 		p.types("/").sees("filter: ")
 		for _, part := range []string{"w", "wa", "wai", "wait"} { // what comes at once is a paste
-			p.types(part[len(part)-1:]).sees("filter: " + part)
+			p.types(part[len(part)-1:]).sees("filter: " + part + "_")
 		}
-		p.types("\r")
+		p.types("\r").sees("filter: wait   o allow once")
 		p.types("r").sees("wait.test:80 is let through until sandbox web ends")
 		run.Await(t, "through")
 		p.types("d").sees("wait.test:80 is refused")

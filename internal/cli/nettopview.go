@@ -217,7 +217,10 @@ func (v *topView) draw() {
 	}
 	out.WriteString(clearBelow)
 	foot := "o allow once  r allow for the run  a always  d deny  / filter  j k choose  q quit"
-	if v.typing || v.filter != "" {
+	switch {
+	case v.typing: // no key has its meaning then
+		foot = "filter: " + terminal.Sanitize(v.filter) + "_   enter: that is it"
+	case v.filter != "":
 		foot = "filter: " + terminal.Sanitize(v.filter) + "   " + foot
 	}
 	fmt.Fprintf(&out, "\x1b[%d;1H%s%s\r\n%s%s", height-1, cut(terminal.Sanitize(v.said), width-1), clearRest, cut(foot, width-1), clearRest)

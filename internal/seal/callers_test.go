@@ -21,6 +21,7 @@ var revealers = []string{
 	"internal/app/run/secrets.go:CheckLendable: 1",    // a value, to make a placeholder of its shape and try it
 	"internal/app/run/secrets.go:forProxy: 1",         // values and rules, for the pipe to the proxy
 	"internal/app/run/secrets.go:lendFrom: 1",         // a value, to make a placeholder of its shape
+	"internal/app/run/upstream.go:loginOf: 1",         // a login at the network's own proxy, for the pipe to ours
 	"internal/gate/secret.go:Reveal: 1",               // values, for the pipe to the proxy
 	"internal/gateway/upstream.go:Upstream.SetKey: 1", // a provider's key, to make a stand-in of its shape
 	"internal/gateway/upstream.go:Upstream.sign: 1",   // and for the one field that it is sent in

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ func pair(t *testing.T) (one, other net.Conn) {
 // guest is one that is attached.
 type guest struct {
 	t    *testing.T
+	got  atomic.Int64 // bytes of output
 	conn net.Conn
 	w    *wire.Writer
 	r    *wire.Reader
@@ -82,6 +84,7 @@ func (g *guest) until(want wire.Type) (out, errs string, f wire.Frame) {
 			return o.String(), e.String(), f
 		case wire.Stdout:
 			o.Write(f.Payload)
+			g.got.Add(int64(len(f.Payload)))
 		case wire.Stderr:
 			e.Write(f.Payload)
 		default:
@@ -106,8 +109,11 @@ func TestHub_CountsWhatASlowReaderMisses(t *testing.T) {
 		if _, err := h.Output(1).Write(bytes.Repeat([]byte{byte('a' + i%26)}, size)); err != nil {
 			t.Fatal(err)
 		}
-		if i%100 == 99 {
-			time.Sleep(time.Millisecond) // the quick one is no more than quick
+		// The quick one is never behind by more than is kept for it.
+		for end := time.Now().Add(patience); i%100 == 99 && quick.got.Load() < int64(i+1)*size; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the quick one has %d bytes of %d", quick.got.Load(), (i+1)*size)
+			}
 		}
 	}
 	began := time.Now()

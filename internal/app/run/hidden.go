@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/hide"
@@ -174,16 +173,13 @@ func some(paths []string) string {
 	return strings.Join(text, ", ")
 }
 
-// hideWait is how long the sandbox's first process may take to start.
-const hideWait = 60 * time.Second
-
 // hideFiles has the sandbox hide them, before anything runs in it.
 func (u *running) hideFiles(ctx context.Context) error {
 	h := u.plan.hiding
 	if h == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, hideWait)
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
 	r := h.wait()
 	if r.err != nil {

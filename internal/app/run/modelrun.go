@@ -230,7 +230,7 @@ func (u *running) readyModel(ctx context.Context) error {
 	if u.gateway == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, modelWait)
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
 	if err := u.wire.Model(ctx); err != nil {
 		return fmt.Errorf("have the sandbox take model calls: %w", err)
@@ -238,9 +238,6 @@ func (u *running) readyModel(ctx context.Context) error {
 	go u.watchGateway()
 	return nil
 }
-
-// modelWait is how long the sandbox's first process may take to start.
-const modelWait = 60 * time.Second
 
 // takeSlot takes the run's place among those that may use the model at once.
 func (u *running) takeSlot(ctx context.Context) error {

@@ -285,6 +285,11 @@ func (u *running) announce() {
 	})
 }
 
+// firstWait is how long the sandbox's first process may take until it answers.
+// It is there for one that never will: of a hundred sandboxes that start at once
+// on two processors, the last ones take minutes.
+const firstWait = 10 * time.Minute
+
 func (u *running) startSandbox(ctx context.Context) error {
 	cfg := local.Config{
 		Spec: u.plan.spec, Executable: u.host.Executable,
