@@ -138,3 +138,45 @@ echo two >> list.txt
 		git(t, y, y.Dir, "fsck", "--strict")
 	})
 }
+
+// TestRES02_ForgedObjectsAreSetAside: after a run git on the host would show no
+// change, and check out what was never committed. The twin is the same without
+// bailey. What git itself writes is believed without a word.
+func TestRES02_ForgedObjectsAreSetAside(t *testing.T) {
+	t.Attr("claim", "RES-02")
+	t.Parallel()
+	const honest = `for i in 1 2 3; do echo $i >> more; git add .; git commit -q -m more; done; git fetch -q . main:copy
+git repack -q -ad; echo 4 >> more; git commit -qam four; git gc -q; git show HEAD:file > again; git add again; git multi-pack-index write`
+	for _, c := range []struct{ name, script, names string }{
+		{"a pack", packForged("one\n", "evil\n"), ".git/objects/pack/pack-"},
+		{"a loose object", looseForged("one\n", "evil\n"), ".git/objects/56/"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			yard.Each(t, func(t *testing.T, y *yard.Yard) {
+				repository(t, y, y.Dir)
+				twin := y.Home + "/twin"
+				y.Host(t, "cp", "-a", y.Dir, twin)
+				if r := y.Sh(t, honest).OK(t); strings.Contains(r.Stderr, "objects") {
+					t.Errorf("what git wrote is pointed out:\n%s", r.Stderr)
+				}
+				git(t, y, y.Dir, "fsck", "--strict")
+				r := y.Sh(t, c.script+"exit 3").Exit(t, 3)
+				if !strings.Contains(r.Stderr, c.names) || !strings.Contains(r.Stderr, ".set-aside") {
+					t.Errorf("the end does not name it:\n%s", r.Stderr)
+				}
+				if r := y.Sh(t, c.script, "--json").OK(t); !strings.Contains(r.Stdout+r.Stderr, `"file.git"`) {
+					t.Errorf("no event:\n%s", r.Stdout)
+				}
+				const checkout = "rm file; git checkout -q -- file; cat file"
+				if got := y.Host(t, "sh", "-ec", "cd "+y.Dir+"; "+checkout); got != "one\n" {
+					t.Errorf("checked out: %q", got)
+				}
+				git(t, y, y.Dir, "fsck", "--strict")
+				if got := y.Host(t, "sh", "-ec", "cd "+twin+"; "+c.script+checkout); got != "evil\n" {
+					t.Errorf("git is not deceived where nothing is in the way: %q", got)
+				}
+			})
+		})
+	}
+}

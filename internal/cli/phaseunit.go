@@ -85,7 +85,7 @@ func readOrder() (o autophase.Order, err error) {
 }
 
 func unitEnd(o run.Outcome, err error) autophase.End {
-	e := autophase.End{Code: o.Code, Limit: o.Limit, Started: o.Started, Ended: time.Now().UTC(), Lacks: o.Lacks} //nolint:forbidigo // a process ends here
+	e := autophase.End{Code: o.Code, Limit: o.Limit, Started: o.Started, Ended: time.Now().UTC(), Lacks: o.Lacks, Forged: o.Forged} //nolint:forbidigo // a process ends here
 	if err != nil {
 		e.Code, e.Error = bailey.ExitBailey, err.Error()
 		if b, ok := errorOf(err); ok {

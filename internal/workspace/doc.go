@@ -42,7 +42,11 @@
 //
 // What cannot wait for Revert is what a Tripwire is for.
 //
-// Not guarded, because git runs nothing for them: what refs and objects hold,
-// objects/info/alternates, shallow, grafts, replace refs. They are the
-// sandbox's to change; what they can do is show the user another history.
+// Objects are held to their names (Held.VerifyObjects), since git hashes none
+// that it reads: what is forged, and other stores that objects/info/alternates
+// names since, is set aside.
+//
+// Not guarded, because git runs nothing for them: what refs and true objects
+// hold, shallow, grafts, replace refs. They are the sandbox's to change; what
+// they can do is show the user another history.
 package workspace

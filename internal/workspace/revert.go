@@ -38,6 +38,8 @@ const asideSuffix = ".set-aside"
 type Held struct {
 	guard Guard
 	dirs  map[string]*os.File // by their path at the start; nil for one that could not be opened
+
+	stores []*store // of objects, where they were marked
 }
 
 // Hold opens the git folders of a guard. It is to be done before the sandbox
@@ -65,6 +67,7 @@ func (h *Held) Release() {
 		}
 	}
 	clear(h.dirs)
+	h.stores = nil
 }
 
 // Revert is Hold and Held.Revert in one, for a sandbox that could not move

@@ -60,7 +60,8 @@ type Driver struct {
 	record *phase.Record
 	user   userGit
 	header string
-	began  bool // a unit was begun by this run: what lies there besides is not the person's doing
+	began  bool     // a unit was begun by this run: what lies there besides is not the person's doing
+	forged []string // objects that a sandbox of the unit left, and that were set aside
 }
 
 // ended is why a phase does not go on: no error of bailey's.

@@ -37,4 +37,5 @@ type End struct {
 	Started time.Time `json:"started,omitzero"` // of the command
 	Ended   time.Time `json:"ended"`            // likewise
 	Lacks   []string  `json:"lacks,omitempty"`
+	Forged  []string  `json:"forged,omitempty"` // objects of git that it left and that were set aside
 }

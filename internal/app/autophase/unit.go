@@ -113,14 +113,16 @@ func (d *Driver) try(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	if err != nil {
 		return err
 	}
-	if len(got.Forged) > 0 {
-		return d.refuseForged(w, got.Forged)
+	if forged := append(d.forged, got.Forged...); len(forged) > 0 {
+		return d.refuseForged(w, forged)
 	}
 	d.collected(w, got)
 	passed, err := d.validate(ctx, u, w)
 	switch {
 	case err != nil:
 		return err
+	case len(d.forged) > 0:
+		return d.refuseForged(w, d.forged)
 	case !passed:
 		return d.again(u, w, fmt.Sprintf("the validation failed (exit %d)", w.Validation.Exit))
 	case got.Work == "":
@@ -255,6 +257,7 @@ func (d *Driver) logged(ctx context.Context, o Order, w *phase.Work, what string
 	h, err := d.sandbox(ctx, o, f, f)
 	if h != nil {
 		h.output = tailOf(f)
+		d.forged = append(d.forged, h.Forged...)
 	}
 	if cause := d.interrupted(ctx); cause != nil {
 		return h, cause
@@ -414,6 +417,7 @@ func (d *Driver) again(u *phase.Unit, w *phase.Work, why string) error {
 // names say. It is not tried again: no program of good will makes them, and
 // what there is of its work may not be what the validation saw.
 func (d *Driver) refuseForged(w *phase.Work, what []string) error {
+	d.forged = nil
 	w.Stage, w.Why = phase.Failed, "it left objects of git that are forged or could not be verified, so nothing is committed: "+terminal.Sanitize(strings.Join(what, "; "))
 	d.Say("  %s", w.Why)
 	return errors.Join(&ended{phase.EndFailed, fmt.Sprintf("unit %q failed: %s", w.Title, w.Why), 1}, d.save())

@@ -200,6 +200,8 @@ func (u *running) files() {
 	right, open := workspace.Split(u.reverted)
 	u.report(bailey.EventFileReverted, "set right after the run", right)
 	u.report(bailey.EventFileOpen, "NOT set right: do not run git in this checkout before you have looked", open)
+	u.report(bailey.EventFileGit, "objects of git that are forged, and set aside", u.objects.Forged)
+	u.report(bailey.EventFileGit, "objects of git that were not verified; `git fsck` does", u.objects.Unverified)
 	if !u.req.ReadOnly {
 		u.workspaceFooter()
 	}

@@ -54,6 +54,7 @@ func start(ctx context.Context, h Host, r *Request, out *output) (int, error) {
 	if u.guarded() {
 		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
+		u.held.MarkObjects()
 		u.watchGit()
 		defer u.trip.Stop()
 	}
@@ -94,6 +95,7 @@ type running struct {
 	released bool
 	isRight  bool                // what the sandbox may not leave in the workspace is undone
 	reverted []workspace.Finding // what that was
+	objects  workspace.Objects   // of git that are not what their names say, or may not be
 	last     *bailey.Event       // of a run whose sandbox was there, or was told to end before
 
 	mu        sync.Mutex
@@ -116,9 +118,9 @@ func (u *running) run(ctx context.Context) (int, error) {
 	u.ctx = ctx
 	u.rules = newRuling(u)
 	u.setStatus("creating")
-	defer u.release() //nolint:errcheck // it was called before, but for a panic
+	defer u.release() //nolint:errcheck,contextcheck // it was called before, but for a panic; the end must not depend on the caller
 	code, err := u.live(ctx)
-	return u.farewell(code, errors.Join(err, u.release()))
+	return u.farewell(code, errors.Join(err, u.release())) //nolint:contextcheck // likewise
 }
 
 // live makes the sandbox and has the command run in it.
@@ -377,7 +379,7 @@ func (u *running) attend(ctx context.Context) (int, error) {
 	cancel(nil)
 	endPublished()
 	endBrowser()
-	u.end()
+	u.end() //nolint:contextcheck // it must not depend on the caller
 	return u.verdict(result, err)
 }
 
@@ -439,6 +441,9 @@ func (u *running) finishRoles() {
 	u.signer.finish()
 }
 
+// verifyBudget bounds the verification of git's objects at the end of a run.
+const verifyBudget = 10 * time.Second
+
 // setRight undoes what the sandbox, which is gone, may not leave in the
 // workspace.
 func (u *running) setRight() {
@@ -446,6 +451,9 @@ func (u *running) setRight() {
 		return
 	}
 	u.reverted = slices.Concat(u.trip.Stop(), u.held.Revert(u.stamped))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), verifyBudget)
+	defer cancel()
+	u.objects = u.held.VerifyObjects(ctx)
 	u.isRight = true
 }
 

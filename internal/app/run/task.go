@@ -49,6 +49,7 @@ type Outcome struct {
 	Started time.Time // of the command; zero if it did not start
 	HostUID int       // of the sandbox's processes
 	Lacks   []string  // what of the promised was not to be had, in sentences
+	Forged  []string  // objects of git that a unit left and that are not what their names say, in sentences
 }
 
 // Delegate is Run for a request that has a Task.

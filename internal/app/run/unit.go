@@ -43,12 +43,16 @@ func Attend(ctx context.Context, h Host, r Request) (Outcome, error) {
 	if u.guarded() {
 		u.held = workspace.Hold(p.guards())
 		defer u.held.Release()
+		u.held.MarkObjects()
 		u.watchGit()
 		defer u.trip.Stop()
 	}
 	go u.stopWith(r.Unit.Stop)
 	o.Code, err = u.run(ctx)
 	o.Started, o.Limit, o.Lacks = u.begun(), u.why(), u.plan.lacks
+	for _, f := range u.objects.Forged {
+		o.Forged = append(o.Forged, f.Path+" "+f.What)
+	}
 	return o, err
 }
 

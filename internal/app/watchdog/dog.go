@@ -33,6 +33,7 @@ type dog struct {
 
 func newDog(s watch.Settings, report *os.File) (*dog, error) {
 	d := &dog{set: s, report: report, held: workspace.Hold(s.Guard), walks: make(chan walk, 1)}
+	d.held.MarkObjects()
 	if s.Workspace == "" {
 		return d, nil
 	}
