@@ -176,6 +176,7 @@ func TestBackground_NothingHalf(t *testing.T) {
 
 // TestAttach_SizeAndKeys has rows A1 and A2 for a command that is attached to.
 func TestAttach_SizeAndKeys(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const sizes = `stty size; trap 'stty size' WINCH; echo ready; while :; do if read -rt 0.05 x; then x=$l$x l=; [ "$x" = end ] && exit 9; echo "got <$x>"; else l=$l$x; fi; done`
 		t.Run("A2: started detached", func(t *testing.T) {
@@ -245,6 +246,7 @@ func TestAttach_SizeAndKeys(t *testing.T) {
 
 // TestAttach_Several: one writes and three look; the smallest size holds.
 func TestAttach_Several(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		seat(t, y, "several", `exec python3 -c '
 import fcntl, os, signal, struct, sys, termios
@@ -290,6 +292,7 @@ sys.exit(3)
 
 // TestAttach_PaintsTheScreenAgain looks at what one sees that comes later.
 func TestAttach_PaintsTheScreenAgain(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const full = `exec python3 -c '
 import fcntl, os, signal, struct, termios, tty
@@ -329,6 +332,7 @@ while os.read(0, 1): pass
 // TestAttach_EndsOfWhoIsAttached: rows A6 and A10. Whatever happens to them, the
 // command goes on, and their terminal is as it was.
 func TestAttach_EndsOfWhoIsAttached(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		seat(t, y, "lasts", `printf '\033[?2004h'; stty -echo; echo up; while read -r x; do echo "got <$x>"; done`)
 		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
@@ -424,6 +428,7 @@ func TestBackground_KillOfTheHolder(t *testing.T) {
 // neither the terminal of who attaches nor of who reads its log.
 func TestISO11_LogsAndAttach(t *testing.T) {
 	t.Attr("claim", "ISO-11")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		attacks := []string{`\033]52;c;eA==\007`, `\033]0;evil\007`, `\033[21t`, `\005`, `\033P$qm\033\\`, `\033]1337;File=name=eA==:AAAA\007`, `\033_Ga=T,t=f;L2V0Yy9wYXNzd2Q=\033\\`, `\302\23552;c;eA==\007`, `\033[5i`}
 		seat(t, y, "evil", `printf 'A`+strings.Join(attacks, "B")+`Z\n'; read x; printf 'A`+strings.Join(attacks, "B")+`Y\n'; read x`)
@@ -453,6 +458,7 @@ func TestISO11_LogsAndAttach(t *testing.T) {
 
 // TestLogs_AreBounded is row A9.
 func TestLogs_AreBounded(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		const limit = 1 << 20
 		for more, missing := range map[string]bool{"": false, "x": true} {
@@ -478,6 +484,7 @@ func TestLogs_AreBounded(t *testing.T) {
 
 // TestShell opens shells beside a command in the foreground.
 func TestShell(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		r := y.Start(t, "run", "-q", "--name", "shelled", "--", "sh", "-c", "echo up; cat")
 		r.Await(t, "up")

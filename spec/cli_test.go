@@ -413,6 +413,7 @@ func TestSEC08_OnlyNamedVariablesEnter(t *testing.T) {
 // by a link, a file of the host's.
 func TestSEC08_FilesOfTheWorkspaceNameNoVariables(t *testing.T) {
 	t.Attr("claim", "SEC-08")
+	t.Parallel()
 	const canary = "canary-3b9d-value"
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Wrap = func(c *exec.Cmd) { c.Env = append(c.Env, "TOKEN="+canary) }
@@ -487,6 +488,7 @@ func TestRun_ExitCodes(t *testing.T) {
 
 // TestRun_Streams: bytes come and go as with the command itself.
 func TestRun_Streams(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		data := make([]byte, 10<<20)
 		for i := range data {
@@ -848,6 +850,7 @@ func TestReportA11_BackgroundLivesAsLongAsTheSandbox(t *testing.T) {
 // TestReportF1_NoUserNamespaces: where the system forbids them nothing runs,
 // and the message has the mend.
 func TestReportF1_NoUserNamespaces(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	forbid := exec.CommandContext(t.Context(), "unshare", "-Ur", "sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces; exec "$1" run -q -- touch started`, "-", y.Bin)
 	c := y.Command(t.Context())

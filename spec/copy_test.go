@@ -59,6 +59,7 @@ func tree(t *testing.T, dir string) string {
 }
 
 func TestCopy_BothWays(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		background(t, y, "cp", `mkdir -p /tmp/o/sub /tmp/in; echo one > /tmp/o/f; ln -s ../f /tmp/o/sub/l; chmod 755 /tmp/o/f; echo up; sleep 300`)
 		yard.Eventually(t, yard.Timeout, func() bool { return y.Run(t, "logs", "cp").Stdout == "up\n" }, func() string { return "" })
@@ -126,6 +127,7 @@ func TestCopy_BothWays(t *testing.T) {
 // workspace, and the person copies there and from there.
 func TestISO12_CopyFollowsNoLinkOfTheSandbox(t *testing.T) {
 	t.Attr("claim", "ISO-12")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		victim := outside(t, y, "victim")
 		if err := os.WriteFile(filepath.Join(victim, "secret"), []byte("mine"), 0o644); err != nil {
@@ -251,6 +253,7 @@ while True:
 // sends what it likes. RES-06: what would run on the host is pointed out.
 func TestISO12_CopyOfAHostileArchive(t *testing.T) {
 	t.Attr("claim", "ISO-12")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		hostile := func(name string, heads ...tar.Header) {
 			var b bytes.Buffer

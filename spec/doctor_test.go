@@ -106,6 +106,7 @@ func TestISO15_DoctorLiveOfWhatIsOpened(t *testing.T) {
 // with every role looked at, and one whose process was changed is not.
 func TestISO15_DoctorLive(t *testing.T) {
 	t.Attr("claim", "ISO-15")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, net := range [][]string{{"--net", "none"}, {"--allow", "example.com"}} {
 			r := y.Start(t, slices.Concat([]string{"run", "-q", "--name", "seen"}, net, []string{"--", "sh", "-c", "echo up; cat"})...)

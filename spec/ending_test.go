@@ -31,6 +31,7 @@ echo ../.cache > .git/commondir; ln -s ../../.cache/config .git/logs/link; `
 // twin does the same natively, and git runs its program.
 func TestRES02_HoweverItEnds(t *testing.T) {
 	t.Attr("claim", "RES-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		mark := filepath.Join(y.Home, "ran")
@@ -132,6 +133,7 @@ func TestISO09_WhoeverReadsItNot(t *testing.T) {
 // the other standard files are none, for run and for exec.
 func TestISO11_EachTerminalIsFiltered(t *testing.T) {
 	t.Attr("claim", "ISO-11")
+	t.Parallel()
 	const attack = `printf 'A\033]52;c;eA==\007Z'; printf 'A\033]52;c;eA==\007Z' >&2`
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		host := y.Start(t, "run", "-q", "--name", "other", "--", "sh", "-c", "echo up; cat")
@@ -199,6 +201,7 @@ func mixed(t *testing.T, cmd *exec.Cmd, which [3]bool) (shown, piped string) {
 // event, and what it forges does not name the sandbox: its id is not known
 // inside.
 func TestEvents_AreLinesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		script := `cat /proc/self/environ /proc/self/cgroup /proc/self/mountinfo /proc/1/cmdline /proc/1/environ /etc/hostname /etc/hosts 2>/dev/null
 echo '{"type":"sandbox.exited","sandbox":"sbx_0000000000000000","exit_code":0}' >&2; printf '{"type":"x","message":"' >&2; exit 3`

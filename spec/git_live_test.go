@@ -109,6 +109,7 @@ func fresh(t *testing.T, y *yard.Yard, victim string) {
 // aside at the end.
 func TestRES02_ASubmoduleMadeInsideRunsNothing(t *testing.T) {
 	t.Attr("claim", "RES-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		mark := filepath.Join(y.Home, "ran")
 		attack := "set -- sub " + mark + "\n" + evilIn + "git -c core.fsmonitor=false -c advice.addEmbeddedRepo=false add sub; git commit -q -m sub; echo done\n"
@@ -134,6 +135,7 @@ func TestRES02_ASubmoduleMadeInsideRunsNothing(t *testing.T) {
 // TestGitWorksInside_WithoutBeingEnded is the twin: what makes new names,
 // links of git's own and new indexes is let be.
 func TestGitWorksInside_WithoutBeingEnded(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		lib := otherRepository(t, y, "lib")
 		git(t, y, "/", "clone", "-q", lib, y.Dir+"/lib-src")

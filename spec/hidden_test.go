@@ -79,6 +79,7 @@ func hiddenContent(t *testing.T, y *yard.Yard) string {
 
 func TestISO02_HiddenFilesAreNotThere(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	attacks := hiddenAttacks(t)
 	// What takes files away comes last, and one at a time.
 	last := []string{"gitstash", "gitclean"}
@@ -127,6 +128,7 @@ func outcomes(t *testing.T, out string, names []string) map[string]string {
 // TestISO02_HiddenFilesTwin makes the same attacks with nothing hidden.
 func TestISO02_HiddenFilesTwin(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	attacks := hiddenAttacks(t)
 	alone := []string{"gitstash", "gitclean"} // they take the others' files away
 	// Only the first process may make that call: there is no twin to it.
@@ -148,6 +150,7 @@ func TestISO02_HiddenFilesTwin(t *testing.T) {
 
 func TestISO02_WhatIsNotHiddenIsAsBefore(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, name := range []string{".env", "prod.env", "id_rsa", "tls/server.key", ".npmrc", "notes.txt", "other.txt"} {
 			y.Write(t, name, "canary-"+name+"\n")
@@ -181,6 +184,7 @@ cat .env.example id_rsa.pub cacert.pem environment .envs/x | tr -d '\n'`
 
 func TestISO02_HiddenFilesOfPolicyFiles(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "bailey.yaml", "hide:\n  - notes.txt\n")
 		y.WriteHome(t, ".config/bailey/config.yaml", "show:\n  - .env\nhide: [mine.txt]\n")
@@ -202,6 +206,7 @@ func TestISO02_HiddenFilesOfPolicyFiles(t *testing.T) {
 // a sandbox runs.
 func TestISO02_HiddenFilesOfTheHostsDoing(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, ".env.first", "first\n")
 		r := y.Start(t, "run", "--quiet", "--", "sh", "-c", `while read -r line; do eval "$line"; echo done; done`)
@@ -250,6 +255,7 @@ func TestISO02_HiddenFilesOfTheHostsDoing(t *testing.T) {
 // not take.
 func TestISO02_NothingRunsWithoutTheRules(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	yard.InTurn(t, 1, func(t *testing.T, y *yard.Yard) {
 		args := []string{"run"}
 		for i := range 600 {
@@ -271,6 +277,7 @@ func TestISO02_NothingRunsWithoutTheRules(t *testing.T) {
 
 // TestReportB1_HiddenFilesDoNotUpsetGit: git inside and outside say the same.
 func TestReportB1_HiddenFilesDoNotUpsetGit(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		y.Write(t, ".gitignore", ".env.local\n*.key\n!kept.key\n")
@@ -309,6 +316,7 @@ func TestReportB1_HiddenFilesDoNotUpsetGit(t *testing.T) {
 
 // TestHiddenFiles_FilesWorkAsBefore does with files what a file system is for.
 func TestHiddenFiles_FilesWorkAsBefore(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		y.Write(t, "w.py", `
 import fcntl, mmap, os, socket, stat, tempfile

@@ -411,6 +411,7 @@ var broken = []struct {
 // runs the command.
 func TestISO13_NothingRunsWithoutALayer(t *testing.T) {
 	t.Attr("claim", "ISO-13")
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	for _, b := range broken {
 		t.Run(b.name, func(t *testing.T) {

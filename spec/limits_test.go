@@ -166,7 +166,7 @@ func TestProcessesOf_SeesEveryRole(t *testing.T) {
 func traces(y *yard.Yard) []string {
 	own := filepath.Dir(y.Dir)
 	var all []string
-	for _, pattern := range []string{"/sys/fs/cgroup/*/bailey/*", "/sys/fs/cgroup/bailey/*", "/tmp/bailey-[^b]*", "/tmp/runsc*", own + "/run/bailey/*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*/bailey/*/", "/sys/fs/cgroup/bailey/*/", "/tmp/bailey-[^b]*", "/tmp/runsc*", own + "/run/bailey/*"} {
 		found, _ := filepath.Glob(pattern)
 		all = append(all, found...)
 	}

@@ -792,6 +792,7 @@ func withPath(c *exec.Cmd, dir string) {
 // TestISO02_AgentsReadTheirMemory: the real agents send it to their model.
 func TestISO02_AgentsReadTheirMemory(t *testing.T) {
 	t.Attr("claim", "ISO-02")
+	t.Parallel()
 	for _, a := range []struct{ name, model, work, file string }{
 		{"claude", "messages", `claude -p "say hello"`, ".claude/CLAUDE.md"},
 		{"codex", "responses", `codex exec --skip-git-repo-check "say hello"`, ".codex/AGENTS.md"},

@@ -21,6 +21,7 @@ import (
 // at a time is made and found.
 func TestISO15_Posture(t *testing.T) {
 	t.Attr("claim", "ISO-15")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for _, net := range []bailey.NetMode{bailey.NetNone, bailey.NetAllow} {
 			t.Run(net.String(), func(t *testing.T) {

@@ -334,6 +334,7 @@ func killedVictim(t *testing.T, y *yard.Yard, places string) {
 // reads make it neither wait nor read.
 func TestISO12_SpecialFilesHoldNothingUp(t *testing.T) {
 	t.Attr("claim", "ISO-12")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		repository(t, y, y.Dir)
 		for _, name := range []string{"Makefile", ".envrc", ".gitmodules", "package.json", ".vscode/tasks.json", "sub/.git", ".git/COMMIT_EDITMSG2", ".git/logs/pipe"} {
@@ -377,6 +378,7 @@ func TestISO12_SpecialFilesHoldNothingUp(t *testing.T) {
 // which toolchain is wanted and for the agent, lead it nowhere outside.
 func TestISO12_LinksChooseNoProgram(t *testing.T) {
 	t.Attr("claim", "ISO-12")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		out := bait(t, y)
 		toolchainsToRace(t, y)

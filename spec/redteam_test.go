@@ -54,6 +54,7 @@ func TestRedteam_NoAttackWorks(t *testing.T) {
 		y.Wrap = lab.Enter
 		lab.Name("example.com", netlab.Evil)
 		page := filepath.Join(y.Home, "report.html")
+		y.WriteHome(t, ".agents/skills/one/SKILL.md", "# One\n")
 		r := attacked(t, y, 0, "--allow", "allow.test", "--html", page)
 		idle := 0
 		for _, row := range r.Attacks {
@@ -70,6 +71,9 @@ func TestRedteam_NoAttackWorks(t *testing.T) {
 		}
 		if got := outcomeOf(t, r, "EGR-06/name"); got != "held" {
 			t.Errorf("the look-up of an unlisted name: %s", got)
+		}
+		if got := outcomeOf(t, r, "SEC-12/skills"); got != "held" {
+			t.Errorf("writing to the folder of skills: %s", got)
 		}
 		html, err := os.ReadFile(page)
 		if err != nil || !strings.Contains(string(html), "RES-02/hook") {

@@ -139,6 +139,7 @@ func (p *person) modes() term.State {
 
 func TestISO11_OutputCannotDriveTheTerminal(t *testing.T) {
 	t.Attr("claim", "ISO-11")
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		for name, attack := range map[string]string{
 			"clipboard":               `\033]52;c;eA==\007`,
@@ -196,6 +197,7 @@ print("tried")`
 // them: footer, errors, events, ps and doctor.
 func TestISO11_PrintedNamesAreHarmless(t *testing.T) {
 	t.Attr("claim", "ISO-11")
+	t.Parallel()
 	const bad = "w\x1b]0;evil\a\u009b31m\u202e"
 	const script = `mkdir "$1" && git init -q "$1" && git config core.fsmonitor "$1" && echo up && cat`
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
@@ -229,6 +231,7 @@ func TestISO11_PrintedNamesAreHarmless(t *testing.T) {
 }
 
 func TestTerminal_SizeAndKeys(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		t.Run("A1: size", func(t *testing.T) {
 			p := sitRun(t, y, "bash", "-c", `stty size; trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.02; done`)
@@ -273,6 +276,7 @@ func TestTerminal_SizeAndKeys(t *testing.T) {
 }
 
 func TestTerminal_IsRestored(t *testing.T) {
+	t.Parallel()
 	const full = `printf '\033[?1049h\033[?25l\033[?1002h\033[?2004h\033[>1u\033[31m'; stty raw -echo; echo up; `
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		signals := func(s syscall.Signal) func(*person) error {

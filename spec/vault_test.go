@@ -285,6 +285,7 @@ func y2(t *testing.T, y *yard.Yard) *yard.Yard {
 // was typed; whatever ends the asking, the terminal is as it was, and nothing
 // of a paste is left for the shell.
 func TestSecret_AskedForAtATerminal(t *testing.T) {
+	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		value := "canary-" + newValue()
 		set := func(t *testing.T, name string) *person {
@@ -328,6 +329,7 @@ func TestSecret_AskedForAtATerminal(t *testing.T) {
 // TestSecret_PassphrasesAtATerminal: a key and an export that have one are
 // opened by it, and by no other.
 func TestSecret_PassphrasesAtATerminal(t *testing.T) {
+	t.Parallel()
 	y := yard.Unprivileged(t)
 	k := newKeeper(t, y)
 	const passphrase = "canary and other words"

@@ -237,6 +237,9 @@ func (t *team) lay(look run.Outlook, name, workspace string, control bool) (*red
 	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil && look.Runtime == bailey.RuntimeGvisor {
 		b.Target.Boot = strings.TrimSpace(string(boot))
 	}
+	if !control {
+		b.Target.Skills = look.Skills
+	}
 	if path := filepath.Join(look.Workspace, settings.ProjectFile); !control && !exists(path) {
 		b.Target.Policy = path
 	}

@@ -481,6 +481,16 @@ func (o *opening) lines() (lines []string) {
 	return lines
 }
 
+// skillsAt is where the folder of skills is inside, or empty.
+func (o *opening) skillsAt() string {
+	for _, s := range o.shown {
+		if s.what == "skills" {
+			return s.at
+		}
+	}
+	return ""
+}
+
 // listed is what `bailey ps` shows.
 func (o *opening) listed() (list []control.Mount) {
 	for _, s := range o.shown {

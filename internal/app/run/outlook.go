@@ -12,6 +12,7 @@ type Outlook struct {
 	Runtime   bailey.Runtime
 	Policy    policy.Policy
 	Limits    bailey.Limits // the command's own
+	Skills    string        // where the folder of skills is inside; empty for none
 }
 
 // Look says what a run would be, and makes nothing.
@@ -22,5 +23,5 @@ func Look(h Host, r Request) (Outlook, error) {
 	if err != nil {
 		return Outlook{}, err
 	}
-	return Outlook{Workspace: p.workspace, Runtime: p.spec.Runtime, Policy: p.policy, Limits: r.Limits.Limits(h.CPUs, h.Memory)}, p.environment.Close()
+	return Outlook{Workspace: p.workspace, Runtime: p.spec.Runtime, Policy: p.policy, Limits: r.Limits.Limits(h.CPUs, h.Memory), Skills: p.open.skillsAt()}, p.environment.Close()
 }
