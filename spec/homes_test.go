@@ -258,6 +258,14 @@ func TestISO02_SettingsOfAnEarlierRun(t *testing.T) {
 		hasAll(t, read(), "new-model", "skipWebFetchPreflight")
 		claude("--home", "h", "--no-bridge")
 		hasNone(t, read(), "new-model")
+		// What an agent reads over its settings is moved aside, behind links as well.
+		y.Sh(t, `mkdir ~/x ~/.config; echo '{"model": "evil-model"}' | tee ~/.claude/remote-settings.json > ~/x/opencode.json; ln -s x ~/.opencode`, "--home", "h").OK(t)
+		in = y.RunWith(t, withAgents(t), "inspect", "--home", "h", "claude").OK(t)
+		hasAll(t, in.Stdout, "moved aside in the home", "~/.claude/remote-settings.json")
+		hasAll(t, claude("--home", "h").Stderr, "moved aside in the home, since the agent would read it over its settings: ~/.claude/remote-settings.json")
+		hasAll(t, y.RunWith(t, withAgents(t), "run", "--home", "h", "opencode", "--version").OK(t).Stderr, "~/.opencode/opencode.json")
+		y.Sh(t, "test ! -e ~/.claude/remote-settings.json && test ! -e ~/.opencode && cat ~/.claude/remote-settings.json.moved-by-bailey-*", "--home", "h").OK(t)
+		hasNone(t, claude("--home", "h").Stderr, "moved aside")
 	})
 }
 

@@ -124,11 +124,12 @@ func (f *flow) askUpstream(ctx context.Context, c *net.TCPConn, target string) e
 	code, _, _ = strings.Cut(code, " ")
 	switch {
 	case !strings.HasPrefix(version, "HTTP/1."):
-		return fmt.Errorf("your upstream proxy speaks no HTTP: %s", printable(status))
+		return errors.New("your upstream proxy speaks no HTTP")
 	case code == "407":
 		return errors.New("your upstream proxy wants a login: keep USER:PASSWORD as a secret (bailey secret set NAME --for gateway), and name it in net.upstream.login")
 	case len(code) != 3 || code[0] != '2':
-		return fmt.Errorf("your upstream proxy refused %s: %s", target, printable(status))
+		// Its words are not repeated to the sandbox: they may hold what it was asked with.
+		return fmt.Errorf("your upstream proxy refused %s with status %.3s", target, printable(code))
 	}
 	return c.SetDeadline(time.Time{})
 }

@@ -31,13 +31,15 @@ func settingsFiles() []Settings {
 	return []Settings{
 		// A key that was accepted is remembered by its last characters.
 		{Path: ".claude.json", State: true, Transient: []string{"customApiKeyResponses"}},
-		{Path: ".claude/settings.json", Choices: []string{"permissions.defaultMode"}},
+		{Path: ".claude/settings.json", Choices: []string{"permissions.defaultMode"}, Rivals: []string{".claude/remote-settings.json"}},
 		{Path: ".codex/config.toml"},
 		{Path: ".copilot/config.json", State: true}, // its login too
-		{Path: ".gemini/settings.json", Choices: []string{"security.auth.selectedType"}},
-		{Path: ".config/opencode/opencode.json", Choices: []string{"permission"}, Rivals: []string{".config/opencode/opencode.jsonc", ".config/opencode/config.json"}},
+		{Path: ".gemini/settings.json", Choices: []string{"security.auth.selectedType"}, Rivals: []string{".gemini/.env", ".env"}},
+		{Path: ".config/opencode/opencode.json", Choices: []string{"permission"}, Rivals: []string{
+			".config/opencode/opencode.jsonc", ".config/opencode/config.json", ".config/opencode/config", ".opencode/opencode.json", ".opencode/opencode.jsonc",
+		}},
 		{Path: ".pi/agent/settings.json"},
 		{Path: ".pi/agent/models.json"},
-		{Path: ".qwen/settings.json", Choices: []string{"tools.approvalMode", "security.auth.selectedType"}},
+		{Path: ".qwen/settings.json", Choices: []string{"tools.approvalMode", "security.auth.selectedType"}, Rivals: []string{".qwen/.env", ".env"}},
 	}
 }

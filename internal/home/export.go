@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
 )
@@ -98,7 +100,7 @@ func (x *exporter) folder(rel string, depth int) error {
 }
 
 func (x *exporter) list(rel string, depth int) ([]beneath.Node, *os.File, error) {
-	if depth > maxDeep {
+	if depth >= maxDeep { // what import takes
 		return nil, nil, fmt.Errorf("%s: folders nest more than %d deep", rel, maxDeep)
 	}
 	dir, err := beneath.OpenDir(x.home.Files, rel)
@@ -123,6 +125,9 @@ func (x *exporter) node(dir *os.File, n beneath.Node, rel string, depth int) err
 		return x.folder(rel, depth+1)
 	case n.Mode&fs.ModeSymlink != 0:
 		to, err := beneath.Readlink(dir, n.Name)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EINVAL) { // it is another thing by now
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("read link %s: %w", rel, err)
 		}

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -226,15 +227,9 @@ func (h *Home) makeFolder(rel string) (*os.File, error) {
 }
 
 // aside gives what is in the way another name beside it: it may be the agent's
-// work.
+// work. The name is one that nobody can have taken.
 func aside(dir *os.File, name string) error {
-	for i := range 100 {
-		err := beneath.Rename(dir, name, fmt.Sprintf("%s.moved-by-bailey-%d", name, i))
-		if !errors.Is(err, fs.ErrExist) {
-			return err //nolint:wrapcheck // likewise
-		}
-	}
-	return fmt.Errorf("move %s out of the way: %w", name, unix.EEXIST)
+	return beneath.Rename(dir, name, fmt.Sprintf("%.200s.moved-by-bailey-%s", name, rand.Text()[:8])) //nolint:wrapcheck // likewise
 }
 
 // clear removes what has a name of bailey's own.
@@ -248,17 +243,49 @@ func clear(dir *os.File, name string) error {
 
 // Aside moves a file of the home out of the way, if there is one.
 func (h *Home) Aside(rel string) error {
-	dir, name := path.Split(rel)
-	parent, err := beneath.Sub(h.Files, path.Clean(dir))
-	if err != nil {
+	parent, name := h.first(rel)
+	if parent == nil {
 		return nil
 	}
 	defer parent.Close()
-	if _, err := beneath.Lstat(parent, name); err != nil {
-		return nil
-	}
 	if err := aside(parent, name); err != nil {
 		return fmt.Errorf("move %s of home %s out of the way: %w", rel, h.Name, err)
 	}
 	return nil
+}
+
+// Has reports whether there is something at a path of the home, or on the way
+// to it something that is no folder, such as a link.
+func (h *Home) Has(rel string) bool {
+	if h == nil {
+		return false
+	}
+	parent, _ := h.first(rel)
+	if parent == nil {
+		return false
+	}
+	_ = parent.Close() // O_PATH: nothing to lose
+	return true
+}
+
+// first finds what is at a path, or the first on the way to it that is no
+// folder: an agent follows a link there. The folder is nil when there is none.
+func (h *Home) first(rel string) (*os.File, string) {
+	at := "."
+	for {
+		name, rest, more := strings.Cut(rel, "/")
+		parent, err := beneath.Sub(h.Files, at)
+		if err != nil {
+			return nil, ""
+		}
+		info, err := beneath.Lstat(parent, name)
+		if err == nil && (!more || !info.Mode.IsDir()) {
+			return parent, name
+		}
+		_ = parent.Close() // O_PATH: nothing to lose
+		if err != nil {
+			return nil, ""
+		}
+		at, rel = path.Join(at, name), rest
+	}
 }

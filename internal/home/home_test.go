@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,6 +183,8 @@ func TestStore_ImportRefuses(t *testing.T) {
 		"a pipe":           {{name: "files/a", kind: tar.TypeFifo}},
 		"too large":        {{name: "files/a", kind: tar.TypeReg, text: strings.Repeat("x", 2000)}},
 		"too many":         {{name: "files/1", kind: tar.TypeDir}, {name: "files/2", kind: tar.TypeDir}, {name: "files/3", kind: tar.TypeDir}, {name: "files/4", kind: tar.TypeDir}},
+		"folders unnamed":  {{name: "files/1/2/3/4", kind: tar.TypeReg, text: "x"}},
+		"the home a link":  {{name: "files", kind: tar.TypeSymlink, link: "OUT"}},
 		"twice":            {{name: "files/a", kind: tar.TypeReg, text: "x"}, {name: "files/a", kind: tar.TypeReg, text: "y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,5 +244,50 @@ func TestHome_RunsStartAtOnce(t *testing.T) {
 	}
 	if err := all.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHome_Aside: a file is moved out of an agent's way however it is reached:
+// an agent follows a link to it.
+func TestHome_Aside(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make func(files string) error
+		gone string // what is not there any more, by its own name
+	}{
+		"a file": {func(dir string) error {
+			return errors.Join(os.MkdirAll(dir+"/a/b", 0o700), os.WriteFile(dir+"/a/b/c", []byte("x"), 0o600))
+		}, "a/b/c"},
+		"a link": {func(dir string) error {
+			return errors.Join(os.MkdirAll(dir+"/a/b", 0o700), os.Symlink("/x", dir+"/a/b/c"))
+		}, "a/b/c"},
+		"behind a link": {func(dir string) error {
+			return errors.Join(os.MkdirAll(dir+"/x/b", 0o700), os.WriteFile(dir+"/x/b/c", []byte("x"), 0o600), os.Symlink("x", dir+"/a"))
+		}, "a"},
+		"behind another": {func(dir string) error {
+			return errors.Join(os.MkdirAll(dir+"/a", 0o700), os.Symlink("/home/agent/y", dir+"/a/b"))
+		}, "a/b"},
+	} {
+		data := t.TempDir()
+		h := open(t, home.In(data), "one")
+		files := filepath.Join(data, "homes", "one", "files")
+		if h.Has("a/b/c") || h.Aside("a/b/c") != nil {
+			t.Errorf("%s: it is there before it is", name)
+		}
+		if err := c.make(files); err != nil {
+			t.Fatal(err)
+		}
+		if !h.Has("a/b/c") {
+			t.Errorf("%s: it is not seen", name)
+		}
+		if err := h.Aside("a/b/c"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(filepath.Join(files, c.gone)); !errors.Is(err, fs.ErrNotExist) || h.Has("a/b/c") {
+			t.Errorf("%s: it is still there", name)
+		}
+		if kept, _ := filepath.Glob(filepath.Join(files, c.gone+".moved-by-bailey-*")); len(kept) != 1 {
+			t.Errorf("%s: it is kept as %v", name, kept)
+		}
 	}
 }

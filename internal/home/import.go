@@ -41,6 +41,7 @@ func (s Store) Import(name string, r io.Reader, b Bounds, now time.Time) (files,
 	if _, err := beneath.Lstat(store, name); err == nil {
 		return 0, 0, bailey.NewError(bailey.Conflict, "there is a home "+name, "bailey home rm "+name+" removes it; or take another name")
 	}
+	sweep(store, now)
 	tmp := draft + name + "-" + string(bailey.NewSandboxID())
 	if err := beneath.MkdirPrivate(store, tmp); err != nil {
 		return 0, 0, fmt.Errorf("make home %s: %w", name, err)
@@ -62,6 +63,22 @@ func (s Store) Import(name string, r io.Reader, b Bounds, now time.Time) (files,
 		return 0, 0, refused(name, err)
 	}
 	return i.count, i.bytes, nil
+}
+
+// abandonedAfter is how old a draft is that nobody works on any more.
+const abandonedAfter = 24 * time.Hour
+
+// sweep removes what imports that were killed have left.
+func sweep(store *os.File, now time.Time) {
+	nodes, err := beneath.List(store, maxEntries)
+	if err != nil {
+		return
+	}
+	for _, n := range nodes {
+		if strings.HasPrefix(n.Name, draft) && now.Sub(n.Modified) > abandonedAfter {
+			_ = beneath.Remove(store, n.Name, maxRemoved) // the next import tries again
+		}
+	}
 }
 
 func refused(name string, err error) error {
@@ -136,10 +153,13 @@ func (i *importer) entry(head *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	if i.count++; i.count > i.bounds.Files {
-		return fmt.Errorf("more than %d files", i.bounds.Files)
+	if err := i.another(); err != nil {
+		return err
 	}
 	if rel == "" {
+		if head.Typeflag != tar.TypeDir {
+			return errors.New("it is no folder, and the home is one")
+		}
 		return nil
 	}
 	dir, name := path.Split(rel)
@@ -162,6 +182,14 @@ func (i *importer) entry(head *tar.Header) error {
 	return errors.New("it is neither a file, nor a folder, nor a symbolic link")
 }
 
+// another counts a file or folder.
+func (i *importer) another() error {
+	if i.count++; i.count > i.bounds.Files {
+		return fmt.Errorf("more than %d files and folders", i.bounds.Files)
+	}
+	return nil
+}
+
 // parent opens the folder of an entry, and makes what is missing. A link on the
 // way is refused.
 func (i *importer) parent(rel string) (*os.File, error) {
@@ -171,8 +199,12 @@ func (i *importer) parent(rel string) (*os.File, error) {
 	at := ""
 	for name := range strings.SplitSeq(rel, "/") {
 		at = path.Join(at, name)
-		if err := beneath.Mkdir(i.files, at); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err //nolint:wrapcheck // likewise
+		err := beneath.Mkdir(i.files, at)
+		if err == nil { // the archive does not name it
+			err = i.another()
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
 		}
 	}
 	return beneath.Sub(i.files, rel) //nolint:wrapcheck // likewise

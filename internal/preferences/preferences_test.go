@@ -1,6 +1,7 @@
 package preferences_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,5 +125,42 @@ func TestWithout(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"a.b", "a.c", "d"}, preferences.Leaves(from)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestParse_CostsWhatItIsWorth: a file that an agent wrote costs whoever reads it no more
+// than an honest one of its length, in either direction.
+func TestParse_CostsWhatItIsWorth(t *testing.T) {
+	t.Parallel()
+	repeated := func(s string, n int) []byte { return []byte(strings.Repeat(s, n)) }
+	var dotted strings.Builder
+	for i := range 2000 {
+		dotted.WriteString("k" + strconv.Itoa(i) + strings.Repeat(".a", 50) + "=1\n")
+	}
+	for name, c := range map[string]struct {
+		format preferences.Format
+		data   []byte
+	}{
+		"dotted keys":    {preferences.TOML, []byte(dotted.String())},
+		"deep keys":      {preferences.TOML, append(repeated("a.", 100), "b=1"...)},
+		"arrays":         {preferences.JSON, append(append([]byte(`{"a":[`), repeated("[],", 400_000)...), "1]}"...)},
+		"many keys":      {preferences.JSON, append(append([]byte(`{`), repeated(`"a":1,`, 300_000)...), `"b":1}`...)},
+		"nested objects": {preferences.JSON, append(repeated(`{"a":`, 100), append([]byte("1"), repeated("}", 100)...)...)},
+	} {
+		if _, err := c.format.Parse(c.data); err == nil {
+			t.Errorf("%s: it is read", name)
+		}
+	}
+	// The twin: a history of prompts.
+	long := append(append([]byte(`{"history":[`), repeated(`{"display":"`+strings.Repeat("words, and more of them. ", 40)+`"},`, 1500)...), "1]}"...)
+	if _, err := preferences.JSON.Parse(long); err != nil {
+		t.Error(err)
+	}
+	inner := preferences.Tree{}
+	for i := range 1000 {
+		inner["k"+strconv.Itoa(i)] = preferences.Tree{"a": 1}
+	}
+	if out, err := preferences.TOML.Encode(preferences.Tree{strings.Repeat("x", 100_000): inner}); err == nil {
+		t.Errorf("%d bytes are written", len(out))
 	}
 }

@@ -32,9 +32,19 @@ const (
 // with a history of prompts.
 const MaxFile = 8 << 20
 
-// maxDepth bounds how deeply a file nests: what parses, merges and writes it
-// recurses.
-const maxDepth = 200
+// An agent writes these files, and bailey reads them on the host, outside of
+// every limit of the sandbox: what they cost there is bounded by more than their
+// length.
+const (
+	// maxDepth bounds how deeply a file nests: what parses, merges and writes it
+	// recurses.
+	maxDepth = 64
+	// mostJSON and mostTOML bound how many keys and values a file has, by the
+	// characters between them. A TOML parser takes some 4 KB for each part of a
+	// dotted key.
+	mostJSON = 250_000
+	mostTOML = 25_000
+)
 
 // FormatOf tells the format by a file's name.
 func FormatOf(name string) Format {
@@ -72,11 +82,26 @@ func (f Format) Parse(data []byte) (Tree, error) {
 	return nil, errors.New("parse settings: unknown format")
 }
 
-// shallow refuses what nests too deeply, by a count that sees brackets in texts
-// as well: it may refuse too much, never too little.
+// shallow refuses what nests too deeply or has too many parts, by a count that
+// sees brackets and commas in texts as well: it may refuse too much, never too
+// little.
 func (f Format) shallow(data []byte) error {
-	depth, dots := 0, 0
+	depth, dots, parts, most := 0, 0, 0, mostJSON
+	if f == TOML {
+		most = mostTOML
+	}
 	for _, c := range data {
+		switch c {
+		case ',', ':', '[', '{':
+			parts++
+		case '.', '=':
+			if f == TOML {
+				parts++
+			}
+		}
+		if parts > most {
+			return fmt.Errorf("settings of more than %d keys and values", most)
+		}
 		switch c {
 		case '[', '{':
 			depth++
@@ -117,9 +142,23 @@ func parseJSON(data []byte) (Tree, error) {
 	return t, nil
 }
 
-// Encode writes a tree.
+// limited is a buffer that takes no more than MaxFile bytes: a file of TOML
+// names the whole path of each table, and can become far longer than it was.
+type limited struct{ bytes.Buffer }
+
+var errTooLong = fmt.Errorf("settings of more than %d bytes", MaxFile)
+
+// Write takes p whole, or not at all.
+func (b *limited) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > MaxFile {
+		return 0, errTooLong
+	}
+	return b.Buffer.Write(p)
+}
+
+// Encode writes a tree: MaxFile bytes at most, as Parse reads it.
 func (f Format) Encode(t Tree) ([]byte, error) {
-	var b bytes.Buffer
+	var b limited
 	switch f {
 	case JSON:
 		enc := json.NewEncoder(&b)

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -72,9 +73,7 @@ func (k *keys) pass(p []byte, send func([]byte)) bool {
 		send(p)
 		return false
 	}
-	if k.timer != nil {
-		k.timer.Stop()
-	}
+	before := k.matched
 	out := make([]byte, 0, len(k.held)+len(p))
 	for len(p) > 0 {
 		t := token(p)
@@ -89,7 +88,10 @@ func (k *keys) pass(p []byte, send func([]byte)) bool {
 	if len(out) > 0 {
 		send(out)
 	}
-	if k.matched > 0 {
+	if k.timer != nil && k.matched != before { // answers put it off no longer
+		k.timer.Stop()
+	}
+	if k.matched > 0 && k.matched != before {
 		k.timer = time.AfterFunc(heldFor, func() { k.letGo(send) })
 	}
 	return false
@@ -107,6 +109,9 @@ func (k *keys) letGo(send func([]byte)) {
 
 // take takes one key and returns what now has to be sent.
 func (k *keys) take(out, t []byte) []byte {
+	if isAnswer(t) {
+		return append(out, t...)
+	}
 	c, press := decode(t)
 	if press && c == k.seq[k.matched] {
 		k.held = append(k.held, t...)
@@ -129,8 +134,26 @@ func (k *keys) take(out, t []byte) []byte {
 // token is the key at the front of what was read: a byte, or a sequence that
 // was read as a whole.
 func token(p []byte) []byte {
-	if len(p) < 3 || p[0] != 0x1b || p[1] != '[' {
+	if len(p) < 3 || p[0] != 0x1b {
 		return p[:1]
+	}
+	switch p[1] {
+	case '[':
+	case ']', 'P', '_', '^': // an answer in a string, up to ST or BEL
+		for i := 2; i < len(p); i++ {
+			if p[i] == 0x07 {
+				return p[:i+1]
+			}
+			if p[i] == '\\' && p[i-1] == 0x1b {
+				return p[:i+1]
+			}
+		}
+		return p[:1]
+	default:
+		return p[:1]
+	}
+	if p[2] == 'M' && len(p) >= 6 { // a mouse's button and place
+		return p[:6]
 	}
 	for i, c := range p[2:] {
 		if c >= 0x40 && c <= 0x7e {
@@ -140,31 +163,76 @@ func token(p []byte) []byte {
 	return p[:1]
 }
 
+// isAnswer reports whether a token is what a terminal says by itself, because
+// the command asked it (where the cursor is, what the terminal is, a colour) or
+// wants to be told (focus, a mouse). It is no key: a command that asks without a
+// pause does not keep a sequence of keys from being typed.
+func isAnswer(t []byte) bool {
+	if len(t) < 3 {
+		return false
+	}
+	switch t[1] {
+	case ']', 'P', '_', '^':
+		return true
+	}
+	switch t[len(t)-1] {
+	case 'R', 'n', 'c', 'y', 't', 'I', 'O', 'M', 'm':
+		return true
+	}
+	return t[2] == 'M' || t[2] == '?' // a mouse; the flags of a keyboard
+}
+
 // decode returns the byte that a key sends on a plain terminal, whatever
-// encoding the command has chosen: itself, kitty's (CSI code;modifiers u) or
+// encoding the command has chosen: itself, kitty's (CSI
+// code:shifted:base;modifiers:event;text u, of which all but code may be missing) or
 // xterm's (CSI 27;modifiers;code ~). Kitty tells also when a key is let go,
 // and of keys that are none by themselves: those are no presses.
 func decode(t []byte) (c byte, press bool) {
 	if len(t) == 1 {
 		return t[0], true
 	}
-	var code, modifiers, event int
+	code, modifiers, event, shifted := 0, 1, 1, 0
 	body, last := string(t[2:len(t)-1]), t[len(t)-1]
 	switch {
 	case last == '~' && scan(body, "27;%d;%d", &modifiers, &code):
-	case last == 'u' && scan(body, "%d;%d:%d", &code, &modifiers, &event):
-	case last == 'u' && scan(body, "%d;%d", &code, &modifiers):
+	case last == 'u' && kitty(body, &code, &shifted, &modifiers, &event):
 	default:
 		return 0, true // some other key
 	}
 	if event == 3 || code >= 57344 { // released; kitty's private codes
 		return 0, false
 	}
-	const ctrl = 4
-	if (modifiers-1)&^0b11000000 != ctrl || code < '@' || code > 0x7f { // 0xc0: the locks
-		return 0, true
+	const shift, ctrl, locks = 1, 4, 0xc0
+	switch held := (modifiers - 1) &^ locks; {
+	case code < 0 || code > 0x7f:
+	case held == ctrl && code >= '@':
+		return byte(code) & 0x1f, true
+	case held == 0:
+		return byte(code), true
+	case held == shift && shifted > 0 && shifted <= 0x7f:
+		return byte(shifted), true
+	case held == shift && code >= 'a' && code <= 'z':
+		return byte(code) - 'a' + 'A', true
 	}
-	return byte(code) & 0x1f, true
+	return 0, true
+}
+
+// kitty reads the parameters of its encoding of a key.
+func kitty(body string, code, shifted, modifiers, event *int) bool {
+	fields := strings.Split(body, ";")
+	key, held := strings.Split(fields[0], ":"), []string{""}
+	if len(fields) > 1 {
+		held = strings.Split(fields[1], ":")
+	}
+	number := func(of []string, i int, into *int) bool {
+		if i >= len(of) || of[i] == "" {
+			return true // as it was
+		}
+		n, err := strconv.Atoi(of[i])
+		*into = n
+		return err == nil
+	}
+	return key[0] != "" && number(key, 0, code) && number(key, 1, shifted) && number(held, 0, modifiers) && number(held, 1, event)
 }
 
 func scan(text, format string, into ...any) bool {

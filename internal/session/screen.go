@@ -61,28 +61,28 @@ func (f *filtered) emit(p []byte) error {
 }
 
 // say writes sequences of ours behind what is being written, if the terminal
-// takes them soon. Errors are not told: a terminal that is gone needs none.
-func (f *filtered) say(p []byte) {
+// takes them soon, and reports whether it did. Errors are not told: a terminal
+// that is gone needs none.
+func (f *filtered) say(p []byte) bool {
 	if len(p) == 0 {
-		return
+		return true
 	}
-	soon(func() {
+	return soon(func() {
 		f.turn <- struct{}{}
 		defer func() { <-f.turn }()
 		_ = f.emit(p)
 	})
 }
 
-// finish ends the output, and undoes what the command left on.
-func (f *filtered) finish() {
+// finish ends the output, and undoes what the command left on. It reports false
+// when the terminal does not take that soon.
+func (f *filtered) finish() bool {
 	f.mu.Lock()
 	again := f.ended
 	f.ended = true
 	last := append(f.filter.Flush(nil), f.filter.Reset()...)
 	f.mu.Unlock()
-	if !again {
-		f.say(last)
-	}
+	return again || f.say(last)
 }
 
 func (f *filtered) dropped() terminal.Counts {

@@ -313,8 +313,13 @@ func (r *run) cleanUp() {
 // that it had back as it was found.
 func (r *run) restore() {
 	for _, f := range r.shown {
-		if f != nil {
-			f.finish()
+		if f == nil || f.finish() {
+			continue
+		}
+		// The terminal is behind with what the command wrote. Without that it
+		// takes what undoes the rest.
+		if r.screen != nil && pty.DiscardOutput(r.screen.out) == nil {
+			soon(func() { f.turn <- struct{}{}; <-f.turn })
 		}
 	}
 	if r.screen != nil {
@@ -329,7 +334,7 @@ const stuckAfter = 500 * time.Millisecond
 
 // soon runs f and waits for it, but no longer than stuckAfter; f then goes on
 // until what it waits for is closed.
-func soon(f func()) {
+func soon(f func()) bool {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -339,7 +344,9 @@ func soon(f func()) {
 	defer timer.Stop()
 	select {
 	case <-ended:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 

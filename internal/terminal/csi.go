@@ -10,6 +10,9 @@ func (f *Filter) endEscape(dst []byte, final byte) []byte {
 	switch {
 	case f.long:
 	case len(f.seq) == 0:
+		if final == 'c' { // some terminals keep a mode through RIS
+			dst = append(dst, f.Reset()...)
+		}
 		class, ok = f.plainEscape(final)
 	case len(f.seq) == 1:
 		ok = f.midEscape(f.seq[0], final)

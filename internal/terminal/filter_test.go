@@ -260,6 +260,8 @@ func TestFilter_ResetUndoesOnlyWhatWasTurnedOn(t *testing.T) {
 		"queries":              {"\x1b]11;?\a\x1b[6n", ""},
 		"cursor shape":         {"\x1b[5 q", "\x1b[0 q"},
 		"synchronized":         {"\x1b[?2026h\x1b[?25l", "\x1b[?2026l\x1b[?25h"},
+		"progress":             {"\x1b]9;4;1;50\a", "\x1b]9;4;0\x1b\\"},
+		"progress, ended":      {"\x1b]9;4;1;50\a\x1b]9;4;0;\a", ""},
 		"hard reset":           {"\x1b[?1049h\x1b[31m\x1b[>1u\x1bc", ""},
 		"insert":               {"\x1b[4h", "\x1b[4l"},
 		"dropped, not tracked": {"\x1b[?3h\x1b]0;x\a", ""},
@@ -333,5 +335,18 @@ func BenchmarkFilter(b *testing.B) {
 				out = f.Filter(out[:0], in)
 			}
 		})
+	}
+}
+
+// TestFilter_HardResetUndoesItself: some terminals keep a mode through RIS, as
+// tmux the alternate screen.
+func TestFilter_HardResetUndoesItself(t *testing.T) {
+	t.Parallel()
+	out, _ := filter("\x1b[?1049h\x1b[?2004h\x1bc")
+	if want := "\x1b[?1049h\x1b[?2004h\x1b[?1049l\x1b[?2004l\x1bc"; string(out) != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+	if out, _ := filter("x\x1bc"); string(out) != "x\x1bc" {
+		t.Errorf("%q", out)
 	}
 }

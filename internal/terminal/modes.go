@@ -99,6 +99,7 @@ type screen struct {
 	linked    bool   // a hyperlink is open
 	palette   bool   // OSC 4
 	colors    [3]bool
+	progress  bool        // OSC 9;4
 	kitty     [2]keyboard // of the normal and the alternate screen
 }
 

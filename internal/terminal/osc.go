@@ -40,7 +40,11 @@ func (s *screen) command(number, rest string) bool {
 		return isMark(rest)
 	case "9": // progress, which is two numbers
 		state, ok := strings.CutPrefix(rest, "4;")
-		return ok && isDigits(state, ";")
+		if !ok || !isDigits(state, ";") {
+			return false
+		}
+		s.progress = state != "0" && !strings.HasPrefix(state, "0;")
+		return true
 	}
 	return false
 }

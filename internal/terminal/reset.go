@@ -100,6 +100,9 @@ func (s *screen) resetDrawing(b []byte) []byte {
 }
 
 func (s *screen) resetColors(b []byte) []byte {
+	if s.progress {
+		b = append(b, "\x1b]9;4;0\x1b\\"...)
+	}
 	if s.palette {
 		b = append(b, "\x1b]104\x1b\\"...)
 	}

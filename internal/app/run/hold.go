@@ -13,6 +13,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/journal"
+	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 // frontFD is the holder's descriptor of the socket to who started it.
@@ -127,7 +128,7 @@ func (d *held) finish(code int, err error) error {
 		return d.kept.Discard()
 	}
 	if err != nil {
-		_ = d.kept.Write(journal.Said, []byte("bailey: "+err.Error()+"\n"))
+		_ = d.kept.Write(journal.Said, []byte("bailey: "+terminal.Sanitize(err.Error())+"\n"))
 	}
 	return d.kept.End(journal.End{Code: code, At: time.Now()})
 }

@@ -43,7 +43,8 @@ type homePlan struct {
 	growth int64
 
 	writes    []home.File
-	rivals    []string
+	rivals    []string                // files that the agent would read over its settings
+	asides    []string                // those of them that are there
 	settings  map[string]settingsFile // by their paths below the home, as they are written
 	kept      []string                // what an earlier run has changed, and holds: FILE: KEY
 	overruled []string                // and does not
@@ -145,11 +146,17 @@ func (hp *homePlan) merge(rel string, s settingsFile, found *home.Home) (data, r
 		}
 	}
 	out := m.Do()
+	data, err = format.Encode(out.Tree)
+	if err != nil && m.Found != nil { // what an agent left cannot be written again
+		m.Found, m.Written = nil, nil
+		out = m.Do()
+		data, err = format.Encode(out.Tree)
+	}
 	if !s.State {
 		hp.kept = append(hp.kept, inFile(rel, out.Kept)...)
 		hp.overruled = append(hp.overruled, inFile(rel, out.Overruled)...)
 	}
-	if data, err = format.Encode(out.Tree); err == nil {
+	if err == nil {
 		record, err = format.Encode(preferences.Without(s.next, s.Transient...))
 	}
 	if err != nil {
@@ -157,6 +164,11 @@ func (hp *homePlan) merge(rel string, s settingsFile, found *home.Home) (data, r
 	}
 	hp.settings[rel] = settingsFile{s.Settings, out.Tree, nil}
 	hp.rivals = append(hp.rivals, s.Rivals...)
+	for _, rel := range s.Rivals {
+		if found.Has(rel) {
+			hp.asides = append(hp.asides, "~/"+rel)
+		}
+	}
 	return data, record, nil
 }
 
@@ -198,6 +210,9 @@ func (hp *homePlan) notes() []string {
 	}
 	if len(hp.kept) > 0 {
 		out = append(out, "settings that were changed inside hold: "+shortList(hp.kept)+" (--pin KEY holds to the host's)")
+	}
+	if len(hp.asides) > 0 {
+		out = append(out, "moved aside in the home, since the agent would read it over its settings: "+shortList(hp.asides))
 	}
 	if len(hp.overruled) > 0 {
 		out = append(out, "settings that were changed inside do not hold: "+shortList(hp.overruled))

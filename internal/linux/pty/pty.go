@@ -165,6 +165,17 @@ func DiscardTyped(master *os.File) error {
 	return nil
 }
 
+// DiscardOutput throws away what was written to a terminal and not yet shown.
+func DiscardOutput(tty *os.File) error {
+	err := control(tty, func(fd int) error {
+		return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCOFLUSH)
+	})
+	if err != nil {
+		return fmt.Errorf("discard output: %w", err)
+	}
+	return nil
+}
+
 // JobControlled reports whether a shell waits for this process with job
 // control, so that stopping it gives the terminal back to somebody: the
 // parent must be in the same session and in another process group
