@@ -86,22 +86,11 @@ func (f Format) Parse(data []byte) (Tree, error) {
 // sees brackets and commas in texts as well: it may refuse too much, never too
 // little.
 func (f Format) shallow(data []byte) error {
-	depth, dots, parts, most := 0, 0, 0, mostJSON
-	if f == TOML {
-		most = mostTOML
+	if err := f.few(data); err != nil {
+		return err
 	}
+	depth, dots := 0, 0
 	for _, c := range data {
-		switch c {
-		case ',', ':', '[', '{':
-			parts++
-		case '.', '=':
-			if f == TOML {
-				parts++
-			}
-		}
-		if parts > most {
-			return fmt.Errorf("settings of more than %d keys and values", most)
-		}
 		switch c {
 		case '[', '{':
 			depth++
@@ -118,6 +107,22 @@ func (f Format) shallow(data []byte) error {
 		if depth > maxDepth || f == TOML && dots > maxDepth {
 			return fmt.Errorf("settings nest more than %d deep", maxDepth)
 		}
+	}
+	return nil
+}
+
+// few refuses what has too many keys and values.
+func (f Format) few(data []byte) error {
+	between, most := ",:[{", mostJSON
+	if f == TOML {
+		between, most = ",:[{.=", mostTOML
+	}
+	parts := 0
+	for i := range len(between) {
+		parts += bytes.Count(data, []byte{between[i]})
+	}
+	if parts > most {
+		return fmt.Errorf("settings of more than %d keys and values", most)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,28 +140,27 @@ func token(p []byte) []byte {
 	}
 	switch p[1] {
 	case '[':
-	case ']', 'P', '_', '^': // an answer in a string, up to ST or BEL
-		for i := 2; i < len(p); i++ {
-			if p[i] == 0x07 {
-				return p[:i+1]
-			}
-			if p[i] == '\\' && p[i-1] == 0x1b {
-				return p[:i+1]
-			}
+		if p[2] == 'M' && len(p) >= 6 { // a mouse's button and place
+			return p[:6]
 		}
-		return p[:1]
-	default:
-		return p[:1]
-	}
-	if p[2] == 'M' && len(p) >= 6 { // a mouse's button and place
-		return p[:6]
-	}
-	for i, c := range p[2:] {
-		if c >= 0x40 && c <= 0x7e {
-			return p[:2+i+1]
+		if n := 2 + slices.IndexFunc(p[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e }); n > 1 {
+			return p[:n+1]
 		}
+	case ']', 'P', '_', '^': // an answer in a string
+		return p[:lengthOfString(p)]
 	}
 	return p[:1]
+}
+
+// lengthOfString returns where a string of a terminal's ends, which is at ST or
+// BEL, or 1 when that is not here.
+func lengthOfString(p []byte) int {
+	for i := 2; i < len(p); i++ {
+		if p[i] == 0x07 || p[i] == '\\' && p[i-1] == 0x1b {
+			return i + 1
+		}
+	}
+	return 1
 }
 
 // isAnswer reports whether a token is what a terminal says by itself, because

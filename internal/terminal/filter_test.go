@@ -343,10 +343,10 @@ func BenchmarkFilter(b *testing.B) {
 func TestFilter_HardResetUndoesItself(t *testing.T) {
 	t.Parallel()
 	out, _ := filter("\x1b[?1049h\x1b[?2004h\x1bc")
-	if want := "\x1b[?1049h\x1b[?2004h\x1b[?1049l\x1b[?2004l\x1bc"; string(out) != want {
+	if want := "\x1b[?1049h\x1b[?2004h\x1b[?1049l\x1b[?2004l\x1bc"; out != want {
 		t.Errorf("%q, want %q", out, want)
 	}
-	if out, _ := filter("x\x1bc"); string(out) != "x\x1bc" {
+	if out, _ := filter("x\x1bc"); out != "x\x1bc" {
 		t.Errorf("%q", out)
 	}
 }
