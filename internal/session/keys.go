@@ -61,6 +61,7 @@ type keys struct {
 
 	mu      sync.Mutex
 	matched int    // keys of seq
+	moved   bool   // there was a key since the timer was set, and not answers alone
 	held    []byte // the bytes that these came as
 	timer   *time.Timer
 }
@@ -74,12 +75,16 @@ func (k *keys) pass(p []byte, send func([]byte)) bool {
 		send(p)
 		return false
 	}
-	before := k.matched
+	k.moved = false
 	out := make([]byte, 0, len(k.held)+len(p))
 	for len(p) > 0 {
 		t := token(p)
 		p = p[len(t):]
 		if out = k.take(out, t); k.matched == len(k.seq) {
+			if k.timer != nil {
+				k.timer.Stop()
+			}
+			k.held = nil
 			if len(out) > 0 {
 				send(out)
 			}
@@ -89,10 +94,10 @@ func (k *keys) pass(p []byte, send func([]byte)) bool {
 	if len(out) > 0 {
 		send(out)
 	}
-	if k.timer != nil && k.matched != before { // answers put it off no longer
+	if k.timer != nil && k.moved {
 		k.timer.Stop()
 	}
-	if k.matched > 0 && k.matched != before {
+	if k.matched > 0 && k.moved {
 		k.timer = time.AfterFunc(heldFor, func() { k.letGo(send) })
 	}
 	return false
@@ -113,6 +118,7 @@ func (k *keys) take(out, t []byte) []byte {
 	if isAnswer(t) {
 		return append(out, t...)
 	}
+	k.moved = true
 	c, press := decode(t)
 	if press && c == k.seq[k.matched] {
 		k.held = append(k.held, t...)
