@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,17 @@ type filtered struct {
 
 	mu     sync.Mutex
 	ended  bool
+	cut    bool // output ended within a write
 	filter terminal.Filter
 }
+
+// emitted is how much a terminal gets at once, in bytes: what a terminal holds
+// back takes at least that much, so one that was emptied is not waited for.
+const emitted = 2048
+
+// endString ends a control string that was cut, and is nothing elsewhere: ST
+// (ECMA-48, 8.3.143).
+const endString = "\x1b\\"
 
 func newFiltered(to io.Writer) *filtered { return &filtered{to: to, turn: make(chan struct{}, 1)} }
 
@@ -36,7 +46,23 @@ func (f *filtered) write(p []byte) error {
 	if !f.pass(p) {
 		return nil
 	}
-	return f.emit(f.scratch)
+	for part := range slices.Chunk(f.scratch, emitted) {
+		if f.isOver() {
+			return nil
+		}
+		if err := f.emit(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOver reports whether output ended, and that some was still to be written.
+func (f *filtered) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = f.cut || f.ended
+	return f.ended
 }
 
 // pass puts what may pass of p into scratch. It reports false after finish.
@@ -74,15 +100,45 @@ func (f *filtered) say(p []byte) bool {
 	})
 }
 
-// finish ends the output, and undoes what the command left on. It reports false
-// when the terminal does not take that soon.
-func (f *filtered) finish() bool {
+// finish ends the output, and undoes what the command left on. A terminal that
+// is behind with what the command wrote, which discard throws away, is waited
+// for no longer than soon is, twice.
+func (f *filtered) finish(discard func() error) {
 	f.mu.Lock()
 	again := f.ended
 	f.ended = true
-	last := append(f.filter.Flush(nil), f.filter.Reset()...)
 	f.mu.Unlock()
-	return again || f.say(last)
+	if again {
+		return
+	}
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		f.turn <- struct{}{}
+		defer func() { <-f.turn }()
+		_ = f.emit(f.last())
+	}()
+	if awaitSoon(said) || discard == nil {
+		return
+	}
+	f.mu.Lock()
+	f.cut = true
+	f.mu.Unlock()
+	if discard() == nil {
+		awaitSoon(said)
+	}
+}
+
+// last is what undoes what the command left on. What a terminal was emptied of
+// or never got may have been the end of a sequence.
+func (f *filtered) last() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.filter.Flush(nil)
+	if f.cut {
+		last = append(last[:0], endString...)
+	}
+	return append(last, f.filter.Reset()...)
 }
 
 func (f *filtered) dropped() terminal.Counts {

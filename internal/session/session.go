@@ -313,13 +313,12 @@ func (r *run) cleanUp() {
 // that it had back as it was found.
 func (r *run) restore() {
 	for _, f := range r.shown {
-		if f == nil || f.finish() {
-			continue
-		}
-		// The terminal is behind with what the command wrote. Without that it
-		// takes what undoes the rest.
-		if r.screen != nil && pty.DiscardOutput(r.screen.out) == nil {
-			soon(func() { f.turn <- struct{}{}; <-f.turn })
+		switch {
+		case f == nil:
+		case r.screen == nil:
+			f.finish(nil)
+		default:
+			f.finish(func() error { return pty.DiscardOutput(r.screen.out) })
 		}
 	}
 	if r.screen != nil {
@@ -340,6 +339,11 @@ func soon(f func()) bool {
 		defer close(ended)
 		f()
 	}()
+	return awaitSoon(ended)
+}
+
+// awaitSoon waits for ended, but no longer than stuckAfter.
+func awaitSoon(ended <-chan struct{}) bool {
 	timer := time.NewTimer(stuckAfter)
 	defer timer.Stop()
 	select {
