@@ -76,7 +76,7 @@ func run(ctx context.Context, bailey string, n int, asJSON bool) error {
 	defer l.close() //nolint:contextcheck // also after an interrupt
 	r := report{Machine: figures.Line(fmt.Sprintf("uid %d", os.Geteuid())), Rounds: n, Missing: map[string]string{}}
 	contenders := []*contender{
-		{name: caseVersion, do: func(ctx context.Context) (time.Duration, error) { return l.timed(ctx, l.dir, bailey, "version") }},
+		{name: caseVersion, do: func(ctx context.Context) (time.Duration, error) { return l.timed(ctx, l.dir, l.bailey, "version") }},
 		{name: caseAttach, do: l.attach},
 		{name: caseShell, do: l.shell},
 		{name: casePhase, do: l.phase},
