@@ -213,8 +213,11 @@ func (h *Home) makeFolder(rel string) (*os.File, error) {
 		if err == nil && !info.Mode.IsDir() || errors.Is(err, fs.ErrNotExist) {
 			err = beneath.MkdirPrivate(at, name)
 		}
-		var next *os.File
 		if err == nil || errors.Is(err, fs.ErrExist) {
+			err = passable(at, name)
+		}
+		var next *os.File
+		if err == nil {
 			next, err = beneath.Sub(at, name)
 		}
 		_ = at.Close()
@@ -224,6 +227,16 @@ func (h *Home) makeFolder(rel string) (*os.File, error) {
 		at = next
 	}
 	return at, nil
+}
+
+// passable gives the owner of a folder back what an agent took from itself:
+// without it only root gets anywhere in there.
+func passable(dir *os.File, name string) error {
+	info, err := beneath.Lstat(dir, name)
+	if err != nil || !info.Mode.IsDir() || info.Mode.Perm()&0o700 == 0o700 {
+		return err //nolint:wrapcheck // the caller says what it is about
+	}
+	return beneath.SetMode(dir, name, info.Mode.Perm()|0o700) //nolint:wrapcheck // likewise
 }
 
 // aside gives what is in the way another name beside it: it may be the agent's

@@ -291,3 +291,33 @@ func TestHome_Aside(t *testing.T) {
 		}
 	}
 }
+
+// TestHome_IsPassable: an agent that takes its own rights to its home, or to a
+// folder there that bailey writes to, keeps no later run out.
+func TestHome_IsPassable(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := home.In(data)
+	h := open(t, s, "h")
+	if err := h.Folder("a/b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at := files(data, "h")
+	for _, dir := range []string{filepath.Join(at, "a"), at} {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = open(t, s, "h")
+	if err := h.Write(home.File{Path: "a/b/c", Mode: 0o600, Data: []byte("new")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{at, filepath.Join(at, "a")} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+		}
+	}
+}

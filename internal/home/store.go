@@ -233,7 +233,11 @@ func (s Store) open(store *os.File, name string) (*Home, error) {
 	if err != nil || err2 != nil || is.Ino != now.Ino || is.Dev != now.Dev {
 		return nil, h.Close()
 	}
-	if h.Files, err = beneath.Sub(dir, filesName); err != nil {
+	err = passable(dir, filesName)
+	if err == nil {
+		h.Files, err = beneath.Sub(dir, filesName)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open home %s: %w", name, err), h.Close())
 	}
 	data, _, err := beneath.ReadFile(dir, metaName, maxMeta)
