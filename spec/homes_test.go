@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/bailey-dev/bailey/internal/testkit/agents"
@@ -266,6 +267,14 @@ func TestISO02_SettingsOfAnEarlierRun(t *testing.T) {
 		hasAll(t, y.RunWith(t, withAgents(t), "run", "--home", "h", "opencode", "--version").OK(t).Stderr, "~/.opencode/opencode.json")
 		y.Sh(t, "test ! -e ~/.claude/remote-settings.json && test ! -e ~/.opencode && cat ~/.claude/remote-settings.json.moved-by-bailey-*", "--home", "h").OK(t)
 		hasNone(t, claude("--home", "h").Stderr, "moved aside")
+		// A key that has an agent use other settings does not hold; one beside it does.
+		codex := func() yard.Result {
+			return y.RunWith(t, withAgents(t), "run", "--home", "h", "codex", "--version").OK(t)
+		}
+		codex()
+		y.Sh(t, `sed -i '1i profile = "p"\nmodel = "inside-model"' ~/.codex/config.toml; printf '[profiles.p]\nmodel = "evil-model"\n' >> ~/.codex/config.toml`, "--home", "h").OK(t)
+		hasAll(t, codex().Stderr, "hold: .codex/config.toml: model", "do not hold: .codex/config.toml: profile")
+		hasNone(t, y.Sh(t, "grep ^profile ~/.codex/config.toml; true", "--home", "h").OK(t).Stdout, "profile")
 	})
 }
 
@@ -371,6 +380,22 @@ func TestISO12_HomeImport(t *testing.T) {
 		}
 		if list, _ := os.ReadDir(filepath.Join(y.Home, ".local/share/bailey/homes")); slices.ContainsFunc(list, func(e os.DirEntry) bool { return strings.Contains(e.Name(), "evil") }) {
 			t.Errorf("left behind: %v", list)
+		}
+		// One that is waiting for the rest of the archive, and is told to end.
+		half := y.Start(t, "home", "import", "half")
+		if data, err := os.ReadFile(tar); err != nil {
+			t.Fatal(err)
+		} else if _, err := half.Stdin.Write(data[:1024]); err != nil {
+			t.Fatal(err)
+		}
+		homes := filepath.Join(y.Home, ".local/share/bailey/homes")
+		drafts := func() bool { found, _ := filepath.Glob(homes + "/.draft-half*"); return len(found) > 0 }
+		yard.Eventually(t, yard.Timeout, drafts, func() string { return "no import began" })
+		if err := half.Cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if r := half.Wait(t, yard.Timeout); r.Code != 130 || drafts() {
+			t.Errorf("interrupted: %+v, a draft is left: %v", r, drafts())
 		}
 		y.Run(t, "home", "import", "--disk", "1K", "small", tar).OK(t)
 		y.Run(t, "home", "import", "--inodes", "1", "few", tar).Exit(t, 125)

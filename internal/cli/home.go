@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -216,7 +219,14 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 			return err
 		}
 		defer to.Drop()
-		w = to.File
+		ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		w = unless{ctx, to.File} // a file that is half written goes
+		defer func() {
+			if err != nil && ctx.Err() != nil {
+				err = exitError(bailey.ExitSignalBase + int(syscall.SIGINT))
+			}
+		}()
 	}
 	most := int64(c.MaxSize)
 	if most == 0 {
@@ -296,10 +306,40 @@ func (c *homeImportCommand) Run(a *app) error {
 	if bounds.Files == 0 {
 		bounds.Files = 1_000_000
 	}
-	files, bytes, err := a.homes().Import(asBytes(string(c.Name)), r, bounds, a.now())
+	ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	files, bytes, err := a.homes().Import(asBytes(string(c.Name)), until(ctx, r), bounds, a.now())
+	if ctx.Err() != nil && err != nil {
+		return exitError(bailey.ExitSignalBase + int(syscall.SIGINT))
+	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "home %s: %s in %d files and folders\n", c.Name, sizeText(bytes), files)
 	return err
+}
+
+// until is what r has, with ctx's error for an end once ctx is done: also when
+// r has nothing and no end, as a terminal or a pipe may.
+func until(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	return out
+}
+
+// unless is w, and has ctx's error once ctx is done.
+type unless struct {
+	ctx context.Context //nolint:containedctx // a writer has no other way to it
+	io.Writer
+}
+
+func (u unless) Write(p []byte) (int, error) {
+	if err := context.Cause(u.ctx); err != nil {
+		return 0, err
+	}
+	return u.Writer.Write(p)
 }

@@ -13,6 +13,9 @@ type Settings struct {
 	Choices []string
 	// Transient are dotted paths of what is there while a run lasts.
 	Transient []string
+	// Diverts are dotted paths of keys that have the agent use other settings than
+	// these, or refuse to start: what sets them inside does not hold.
+	Diverts []string
 	// Rivals are files that the agent reads as well, over this one: they are not
 	// to be there.
 	Rivals []string
@@ -32,7 +35,7 @@ func settingsFiles() []Settings {
 		// A key that was accepted is remembered by its last characters.
 		{Path: ".claude.json", State: true, Transient: []string{"customApiKeyResponses"}},
 		{Path: ".claude/settings.json", Choices: []string{"permissions.defaultMode"}, Rivals: []string{".claude/remote-settings.json"}},
-		{Path: ".codex/config.toml"},
+		{Path: ".codex/config.toml", Diverts: []string{"profile"}},
 		{Path: ".copilot/config.json", State: true}, // its login too
 		{Path: ".gemini/settings.json", Choices: []string{"security.auth.selectedType"}, Rivals: []string{".gemini/.env", ".env"}},
 		{Path: ".config/opencode/opencode.json", Choices: []string{"permission"}, Rivals: []string{

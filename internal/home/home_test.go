@@ -321,3 +321,35 @@ func TestHome_IsPassable(t *testing.T) {
 		}
 	}
 }
+
+// TestStore_ImportSweeps: what an import that was killed has left goes with
+// the next one, and what one is working on does not.
+func TestStore_ImportSweeps(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s := home.In(data)
+	_ = open(t, s, "there")
+	drafts := filepath.Join(data, "homes")
+	for name, age := range map[string]time.Duration{".draft-old": 25 * time.Hour, ".draft-new": 23 * time.Hour} {
+		at := filepath.Join(drafts, name)
+		if err := os.MkdirAll(filepath.Join(at, "files/a/b"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b bytes.Buffer
+	_ = tar.NewWriter(&b).Close()
+	if _, _, err := s.Import("one", &b, home.Bounds{Bytes: 1000, Files: 3}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	list, err := os.ReadDir(drafts)
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	if want := []string{".draft-new", "one", "there"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%q, %v", names, err)
+	}
+}

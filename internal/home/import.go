@@ -70,7 +70,12 @@ const abandonedAfter = 24 * time.Hour
 
 // sweep removes what imports that were killed have left.
 func sweep(store *os.File, now time.Time) {
-	nodes, err := beneath.List(store, maxEntries)
+	list, err := beneath.OpenDir(store, "")
+	if err != nil {
+		return
+	}
+	defer list.Close() // read only
+	nodes, err := beneath.List(list, maxEntries)
 	if err != nil {
 		return
 	}

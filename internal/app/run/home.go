@@ -137,7 +137,7 @@ func (hp *homePlan) fill(p *plan, agent agentSettings, found *home.Home) error {
 // earlier ones have left.
 func (hp *homePlan) merge(rel string, s settingsFile, found *home.Home) (data, record []byte, err error) {
 	format := preferences.FormatOf(rel)
-	m := preferences.Merge{Next: s.next, Forced: s.forced, Pinned: hp.pins}
+	m := preferences.Merge{Next: s.next, Forced: s.forced, Pinned: slices.Concat(hp.pins, s.Diverts)}
 	// What is not there, or cannot be read, changes nothing: it is made anew.
 	if was := found.Read(rel, preferences.MaxFile); was != nil {
 		if t, err := format.Parse(was); err == nil {
