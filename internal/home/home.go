@@ -205,28 +205,33 @@ func (h *Home) makeFolder(rel string) (*os.File, error) {
 		return at, err //nolint:wrapcheck // the caller says what it is about
 	}
 	for name := range strings.SplitSeq(rel, "/") {
-		info, err := beneath.Lstat(at, name)
-		if err == nil && !info.Mode.IsDir() {
-			err = aside(at, name)
-			info = beneath.Info{}
-		}
-		if err == nil && !info.Mode.IsDir() || errors.Is(err, fs.ErrNotExist) {
-			err = beneath.MkdirPrivate(at, name)
-		}
-		if err == nil || errors.Is(err, fs.ErrExist) {
-			err = passable(at, name)
-		}
-		var next *os.File
-		if err == nil {
-			next, err = beneath.Sub(at, name)
-		}
+		next, err := makeBelow(at, name)
 		_ = at.Close()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // likewise
+			return nil, err
 		}
 		at = next
 	}
 	return at, nil
+}
+
+// makeBelow is makeFolder's for one name.
+func makeBelow(at *os.File, name string) (*os.File, error) {
+	info, err := beneath.Lstat(at, name)
+	if err == nil && !info.Mode.IsDir() {
+		err = aside(at, name)
+		info = beneath.Info{}
+	}
+	if err == nil && !info.Mode.IsDir() || errors.Is(err, fs.ErrNotExist) {
+		err = beneath.MkdirPrivate(at, name)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = passable(at, name)
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it is about
+	}
+	return beneath.Sub(at, name) //nolint:wrapcheck // likewise
 }
 
 // passable gives the owner of a folder back what an agent took from itself:

@@ -87,13 +87,12 @@ func (f *filtered) emit(p []byte) error {
 }
 
 // say writes sequences of ours behind what is being written, if the terminal
-// takes them soon, and reports whether it did. Errors are not told: a terminal
-// that is gone needs none.
-func (f *filtered) say(p []byte) bool {
+// takes them soon. Errors are not told: a terminal that is gone needs none.
+func (f *filtered) say(p []byte) {
 	if len(p) == 0 {
-		return true
+		return
 	}
-	return soon(func() {
+	soon(func() {
 		f.turn <- struct{}{}
 		defer func() { <-f.turn }()
 		_ = f.emit(p)

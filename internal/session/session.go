@@ -333,13 +333,13 @@ const stuckAfter = 500 * time.Millisecond
 
 // soon runs f and waits for it, but no longer than stuckAfter; f then goes on
 // until what it waits for is closed.
-func soon(f func()) bool {
+func soon(f func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		f()
 	}()
-	return awaitSoon(ended)
+	awaitSoon(ended)
 }
 
 // awaitSoon waits for ended, but no longer than stuckAfter.
