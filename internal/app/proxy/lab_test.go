@@ -561,7 +561,7 @@ func (l *lab) command() *exec.Cmd {
 
 // endTime is how long the role may take to end: less than a look-up may, which
 // must not be waited for.
-const endTime = 5 * time.Second
+const endTime = 7 * time.Second
 
 // end closes the peer socket, which is how a run ends, and expects the role
 // to end in order.
