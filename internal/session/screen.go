@@ -89,14 +89,22 @@ func (f *filtered) emit(p []byte) error {
 // say writes sequences of ours behind what is being written, if the terminal
 // takes them soon. Errors are not told: a terminal that is gone needs none.
 func (f *filtered) say(p []byte) {
-	if len(p) == 0 {
-		return
+	if len(p) > 0 {
+		awaitSoon(f.saying(func() []byte { return p }))
 	}
-	soon(func() {
+}
+
+// saying writes what a function returns then, once it is its turn, and closes
+// what it returns.
+func (f *filtered) saying(what func() []byte) <-chan struct{} {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
 		f.turn <- struct{}{}
 		defer func() { <-f.turn }()
-		_ = f.emit(p)
-	})
+		_ = f.emit(what())
+	}()
+	return said
 }
 
 // finish ends the output, and undoes what the command left on. A terminal that
@@ -110,13 +118,7 @@ func (f *filtered) finish(discard func() error) {
 	if again {
 		return
 	}
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		f.turn <- struct{}{}
-		defer func() { <-f.turn }()
-		_ = f.emit(f.last())
-	}()
+	said := f.saying(f.last)
 	if awaitSoon(said) || discard == nil {
 		return
 	}
