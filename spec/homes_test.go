@@ -216,6 +216,10 @@ func TestISO08_HomeExportIsBounded(t *testing.T) {
 		if left, _ := os.ReadDir(y.Home); slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == "out.tar" || strings.HasPrefix(e.Name(), ".bailey-") }) {
 			t.Errorf("left: %v", left)
 		}
+		toldAmid(t, y.Start(t, "home", "export", "sparse", out), syscall.SIGTERM, 143, filepath.Join(y.Home, ".bailey-*"))
+		if _, err := os.Lstat(out); err == nil {
+			t.Error("an export that was told to end is there")
+		}
 		y.Sh(t, "truncate -s 100K ~/sparse", "--home", "sparse").OK(t)
 		y.Run(t, "home", "export", "--max-size", "1M", "sparse", out).OK(t) // the twin
 		y.Sh(t, "mkdir -p ~/shut/in; echo x > ~/closed; echo work-is-here > ~/work; chmod 000 ~/shut ~/closed", "--home", "shut").OK(t)
@@ -225,6 +229,20 @@ func TestISO08_HomeExportIsBounded(t *testing.T) {
 			hasAll(t, r.Stderr, "left out, since it cannot be read: shut/", "left out, since it cannot be read: closed")
 		}
 	})
+}
+
+// toldAmid waits for what a command makes while it works, tells it to end, and
+// looks that it does, with this code, and leaves nothing.
+func toldAmid(t *testing.T, r *yard.Running, sig syscall.Signal, code int, drafts string) {
+	t.Helper()
+	there := func() bool { found, _ := filepath.Glob(drafts); return len(found) > 0 }
+	yard.Eventually(t, yard.Timeout, there, func() string { return "nothing began" })
+	if err := r.Cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.Wait(t, yard.Timeout); res.Code != code || there() {
+		t.Errorf("told %v: %+v, a draft is left: %v", sig, res, there())
+	}
 }
 
 // TestISO02_SettingsOfAnEarlierRun: what an agent has changed in its settings
@@ -382,20 +400,16 @@ func TestISO12_HomeImport(t *testing.T) {
 			t.Errorf("left behind: %v", list)
 		}
 		// One that is waiting for the rest of the archive, and is told to end.
-		half := y.Start(t, "home", "import", "half")
-		if data, err := os.ReadFile(tar); err != nil {
-			t.Fatal(err)
-		} else if _, err := half.Stdin.Write(data[:1024]); err != nil {
+		data, err := os.ReadFile(tar)
+		if err != nil {
 			t.Fatal(err)
 		}
-		homes := filepath.Join(y.Home, ".local/share/bailey/homes")
-		drafts := func() bool { found, _ := filepath.Glob(homes + "/.draft-half*"); return len(found) > 0 }
-		yard.Eventually(t, yard.Timeout, drafts, func() string { return "no import began" })
-		if err := half.Cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		if r := half.Wait(t, yard.Timeout); r.Code != 130 || drafts() {
-			t.Errorf("interrupted: %+v, a draft is left: %v", r, drafts())
+		for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+			half := y.Start(t, "home", "import", "half")
+			if _, err := half.Stdin.Write(data[:1024]); err != nil {
+				t.Fatal(err)
+			}
+			toldAmid(t, half, sig, code, filepath.Join(y.Home, ".local/share/bailey/homes/.draft-half*"))
 		}
 		y.Run(t, "home", "import", "--disk", "1K", "small", tar).OK(t)
 		y.Run(t, "home", "import", "--inodes", "1", "few", tar).Exit(t, 125)

@@ -670,7 +670,7 @@ func TestISO02_MemoryIsReadOnly(t *testing.T) {
 			// The agent's program is not needed for that: a tool's name is enough.
 			bin := stubAgent(t, y, agent)
 			script := `cat ~/` + name + `; for act in "echo x >> ~/` + name + `" "rm -f $(readlink -f ~/` + name + `)" "mv $(readlink -f ~/` + name + `) /tmp/x" "chmod 777 $(readlink -f ~/` + name + `)"; do sh -c "$act" 2>/dev/null && echo "done: $act"; done
-find ~ / -xdev \( -name CLAUDE.md -o -name AGENTS.md -o -name GEMINI.md -o -name .credentials.json \) 2>/dev/null | grep -v ^/usr | sort -u; touch ~/` + filepath.Dir(name) + `/own && echo usable`
+find ~ / -xdev -path /usr -prune -o \( -name CLAUDE.md -o -name AGENTS.md -o -name GEMINI.md -o -name .credentials.json \) -print 2>/dev/null | sort -u; touch ~/` + filepath.Dir(name) + `/own && echo usable`
 			run := func(flags ...string) yard.Result {
 				return y.RunWith(t, func(c *exec.Cmd) { withPath(c, bin) }, append(append([]string{"run", "--tool", agent}, flags...), "--", "sh", "-c", script)...)
 			}

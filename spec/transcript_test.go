@@ -41,7 +41,7 @@ func TestAgents_StreamsAreUnderstood(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			l := newModelLab(t, plannedWork)
-			out, errOut, err := l.stream(t, a.name, a.model, a.command+` "do the work"`)
+			out, errOut, err := l.stream(t, a.name, a.model, a.command+` "do the work"`, onThisKernel()...)
 			if err != nil || len(l.model.Problems()) > 0 {
 				t.Errorf("%v, %q", err, l.model.Problems())
 			}
@@ -84,7 +84,7 @@ func TestAgents_StreamsSayWhatWentWrong(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			l := newModelLab(t, plannedWork)
-			out, errOut, _ := l.stream(t, a.name, a.model, a.command+` "do the work"`, "--budget", "20")
+			out, errOut, _ := l.stream(t, a.name, a.model, a.command+` "do the work"`, onThisKernel("--budget", "20")...)
 			keepRecording(t, l, a.name+"-budget", out)
 			events, sum := understood(t, a.name, out)
 			if sum.Reason != transcript.Failed || !strings.Contains(strings.ToLower(sum.Error), "budget") {
@@ -97,7 +97,7 @@ func TestAgents_StreamsSayWhatWentWrong(t *testing.T) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
 		l := newModelLab(t, plannedWork)
-		out, errOut, _ := l.stream(t, "claude", "messages", `claude -p --output-format stream-json --verbose --max-turns 2 "do the work"`)
+		out, errOut, _ := l.stream(t, "claude", "messages", `claude -p --output-format stream-json --verbose --max-turns 2 "do the work"`, onThisKernel()...)
 		keepRecording(t, l, "claude-turns", out)
 		_, sum := understood(t, "claude", out)
 		if sum.Reason != transcript.MaxTurns || sum.Turns < 2 || sum.Turns > 3 {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/bailey-dev/bailey"
@@ -51,7 +49,7 @@ Exit codes: 0 when the environment is there; 1 when a package manager failed, wh
 
 // Run builds.
 func (c *envBuildCommand) Run(a *app) error {
-	ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold(a.ctx)
 	defer stop()
 	project, err := c.project(a)
 	if err != nil {
@@ -78,11 +76,11 @@ func (c *envBuildCommand) Run(a *app) error {
 		Say: b.said.say, Now: a.now,
 	}, b)
 	b.said.clear()
-	if f, ok := errors.AsType[*environment.FailedError](err); ok && ctx.Err() == nil {
-		return c.failed(a, b, f)
+	if told := exitTold(ctx); told != nil {
+		return told
 	}
-	if ctx.Err() != nil {
-		return exitError(bailey.ExitSignalBase + int(syscall.SIGINT))
+	if f, ok := errors.AsType[*environment.FailedError](err); ok {
+		return c.failed(a, b, f)
 	}
 	if err != nil {
 		return err

@@ -6,9 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -219,12 +217,12 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 			return err
 		}
 		defer to.Drop()
-		ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		ctx, stop := untilTold(a.ctx)
 		defer stop()
 		w = unless{ctx, to.File} // a file that is half written goes
 		defer func() {
-			if err != nil && ctx.Err() != nil {
-				err = exitError(bailey.ExitSignalBase + int(syscall.SIGINT))
+			if told := exitTold(ctx); err != nil && told != nil {
+				err = told
 			}
 		}()
 	}
@@ -306,11 +304,11 @@ func (c *homeImportCommand) Run(a *app) error {
 	if bounds.Files == 0 {
 		bounds.Files = 1_000_000
 	}
-	ctx, stop := signal.NotifyContext(a.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilTold(a.ctx)
 	defer stop()
 	files, bytes, err := a.homes().Import(asBytes(string(c.Name)), until(ctx, r), bounds, a.now())
-	if ctx.Err() != nil && err != nil {
-		return exitError(bailey.ExitSignalBase + int(syscall.SIGINT))
+	if told := exitTold(ctx); err != nil && told != nil {
+		return told
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,13 +101,13 @@ func (c *redteamCommand) attack(a *app, r run.Request) (*redteam.Report, error) 
 		}
 	}
 	left := errors.Join(t.left, os.RemoveAll(folder))
-	if told, ok := errors.AsType[toldError](context.Cause(ctx)); ok {
+	if told := exitTold(ctx); told != nil {
 		// What else went wrong went so for that.
 		if left != nil {
 			return nil, left
 		}
 		_, _ = fmt.Fprintln(a.stderr, "bailey: interrupted")
-		return nil, exitError(bailey.ExitSignalBase + int(told))
+		return nil, told
 	}
 	return report, errors.Join(err, left)
 }

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"github.com/bailey-dev/bailey"
 )
 
 // toldError is the cause of a context that a signal ended.
@@ -42,4 +45,13 @@ func untilTold(parent context.Context) (ctx context.Context, stop func()) {
 		<-done
 		signal.Stop(signals)
 	}
+}
+
+// exitTold is the exit code of the signal that ended a context of untilTold, or
+// nil.
+func exitTold(ctx context.Context) error {
+	if e, ok := errors.AsType[toldError](context.Cause(ctx)); ok {
+		return exitError(bailey.ExitSignalBase + int(e))
+	}
+	return nil
 }
