@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -17,13 +18,15 @@ import (
 	"github.com/bailey-dev/bailey/internal/testkit/yard"
 )
 
-// exit is a network's own proxy: it answers CONNECT, and knows names that nobody
-// else does.
+// exit is a network's own proxy: it answers CONNECT, and requests that are put
+// to it as such, and knows names that nobody else does.
 type exit struct {
-	lab   *netlab.Lab
-	login string
-	mu    sync.Mutex
-	seen  []string
+	lab     *netlab.Lab
+	login   string
+	tlsOnly bool // it opens tunnels to port 443 alone
+	mu      sync.Mutex
+	seen    []string // what it was asked for: a target of CONNECT, or the request line
+	heads   []http.Header
 }
 
 const exitAt = "11.0.0.53:3128" // in the world
@@ -48,26 +51,21 @@ func (x *exit) serve(t *testing.T, c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	r, err := http.ReadRequest(in)
-	if err != nil || r.Method != http.MethodConnect {
-		return
+	for err == nil && r.Method != http.MethodConnect {
+		if x.forward(c, r) {
+			return
+		}
+		r, err = http.ReadRequest(in)
 	}
-	x.mu.Lock()
-	x.seen = append(x.seen, r.Host)
-	x.mu.Unlock()
-	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte(x.login)); x.login != "" && r.Header.Get("Proxy-Authorization") != want {
-		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+	if err != nil || !x.mayAsk(c, r, r.Host) {
 		return
 	}
 	host, port, _ := net.SplitHostPort(r.Host)
-	if host == "refused.test" {
+	if host == "refused.test" || x.tlsOnly && port != "443" {
 		_, _ = io.WriteString(c, "HTTP/1.1 403 Forbidden\x1b[31m\r\nContent-Length: 0\r\n\r\n")
 		return
 	}
-	to, ok := map[string]string{"allow.test": "11.0.0.10", "corp.test": "11.0.0.10", "evil.test": "11.0.0.66"}[host]
-	if !ok {
-		to = host
-	}
-	up, err := x.lab.Dial(t.Context(), "tcp", net.JoinHostPort(to, port))
+	up, err := x.dial(t.Context(), host, port)
 	if err != nil {
 		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
 		return
@@ -78,12 +76,123 @@ func (x *exit) serve(t *testing.T, c net.Conn) {
 	_, _ = io.Copy(c, up)
 }
 
+// mayAsk notes what it is asked for, and wants a login.
+func (x *exit) mayAsk(c io.Writer, r *http.Request, what string) bool {
+	x.mu.Lock()
+	x.seen, x.heads = append(x.seen, what), append(x.heads, r.Header)
+	x.mu.Unlock()
+	if want := "Basic " + base64.StdEncoding.EncodeToString([]byte(x.login)); x.login != "" && r.Header.Get("Proxy-Authorization") != want {
+		_, _ = io.WriteString(c, "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=words-of-the-proxy\r\nContent-Length: 0\r\n\r\n")
+		return false
+	}
+	return true
+}
+
+func (x *exit) dial(ctx context.Context, host, port string) (net.Conn, error) {
+	to, ok := map[string]string{"allow.test": "11.0.0.10", "corp.test": "11.0.0.10", "evil.test": "11.0.0.66"}[host]
+	if !ok {
+		to = host
+	}
+	return x.lab.Dial(ctx, "tcp", net.JoinHostPort(to, port)) //nolint:wrapcheck // for one look
+}
+
+// forward answers a request that is put to it as such. It reports whether the
+// connection ends.
+func (x *exit) forward(c net.Conn, r *http.Request) (ends bool) {
+	if !x.mayAsk(c, r, r.Method+" "+r.RequestURI) || r.URL.Host == "" {
+		return true
+	}
+	r.Header.Del("Proxy-Authorization")
+	port := r.URL.Port()
+	if port == "" {
+		port = "80"
+	}
+	way := &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return x.dial(ctx, r.URL.Hostname(), port)
+	}}
+	defer way.CloseIdleConnections()
+	res, err := way.RoundTrip(r)
+	if err != nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+		return true
+	}
+	defer res.Body.Close()
+	res.Close = false
+	return res.Write(c) != nil
+}
+
 func (x *exit) asked() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := x.seen
-	x.seen = nil
+	x.seen, x.heads = nil, nil
 	return out
+}
+
+// TestEGR05_UpstreamForwards: by way of a proxy that opens tunnels for TLS alone
+// plain HTTP is put to it request by request, if the user's file says so, with
+// the same hosts in reach and no others; its login is seen by nobody inside.
+func TestEGR05_UpstreamForwards(t *testing.T) {
+	t.Attr("claim", "EGR-05")
+	t.Attr("claim", "SEC-06")
+	t.Parallel()
+	const login = "me:canary-pass-4712"
+	const script = `
+get() { printf '%s: ' "$1"; curl -sS --path-as-is --max-time 20 "$@" 2>&1 | head -c 600; echo; }
+get 'http://allow.test//a%2fb?x=%zz&&y' -H 'Proxy-Authorization: Basic ZnJvbS1pbnNpZGU=' -H 'Max-Forwards: 0'
+get http://allow.test/one http://allow.test/two
+head -c 2000000 /dev/zero | get http://allow.test/post -H 'Expect: 100-continue' --data-binary @-
+get http://corp.test/
+get https://allow.test/ -k
+get http://allow.test/socket -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='
+get http://evil.test/
+get http://loop.test:8080/
+get http://169.254.169.254/
+env`
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		x := newExit(t, lab, login)
+		x.tlsOnly = true
+		y.Wrap = lab.Enter
+		y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(login) }, "secret", "set", "exit", "--for", "gateway").OK(t)
+		run := func(settings string) (yard.Result, string) {
+			userPolicy(t, y, "net: {upstream: {proxy: 'http://"+exitAt+"'"+settings+"}}\n")
+			r := y.Sh(t, script, "--tool", "curl", "--allow", "allow.test", "--allow", "corp.test", "--allow", "loop.test:8080")
+			x.mu.Lock()
+			for _, h := range x.heads {
+				if strings.Contains(fmt.Sprint(h), "ZnJvbS1pbnNpZGU=") || h.Get("Max-Forwards") != "" || h.Get("Expect") != "" {
+					t.Errorf("the proxy got %v", h)
+				}
+			}
+			x.mu.Unlock()
+			return r, strings.Join(x.asked(), "\n")
+		}
+		r, asked := run(", login: exit, plain_http: forward")
+		saysAll(t, r, "&&y: "+helloAllowed, helloAllowed+"\n"+helloAllowed, "/post: "+helloAllowed, "http://corp.test/: hello from corp.test at 11.0.0.10", "https://allow.test/: "+helloAllowed)
+		want := []string{
+			"GET http://allow.test//a%2fb?x=%zz&&y", "GET http://allow.test/one", "GET http://allow.test/two", "POST http://allow.test/post",
+			"GET http://corp.test/", "allow.test:443", "allow.test:80", // a tunnel for what is to be no HTTP any more
+		}
+		if asked != strings.Join(want, "\n") {
+			t.Errorf("the proxy was asked for\n%s\nwant\n%s", asked, strings.Join(want, "\n"))
+		}
+		said := r.Stdout + r.Stderr + y.Run(t, "net", "log", "--json").Stdout
+		for _, secret := range []string{"canary", "may help", base64.StdEncoding.EncodeToString([]byte(login)), "hello from evil"} {
+			if strings.Contains(said, secret) {
+				t.Errorf("%s is to be seen:\n%s", secret, said)
+			}
+		}
+		// A proxy that wants a login says so to us, and not to who is inside.
+		if r, _ = run(", plain_http: forward"); strings.Contains(r.Stdout, "words-of-the-proxy") || strings.Contains(r.Stdout, "hello") {
+			t.Errorf("without the login: %s", r.Stdout)
+		}
+		saysAll(t, r, "your upstream proxy wants a login")
+		// Twin: by a tunnel there is no way, and it is said what may help.
+		if r, _ = run(", login: exit, plain_http: tunnel"); strings.Contains(r.Stdout, "corp.test/: hello") {
+			t.Errorf("by a tunnel: %s", r.Stdout)
+		}
+		saysAll(t, r, "plain_http: forward may help", "https://allow.test/: "+helloAllowed)
+	})
 }
 
 // TestEGR05_Upstream: by way of the network's own proxy the same hosts are
@@ -94,7 +203,7 @@ func TestEGR05_Upstream(t *testing.T) {
 	t.Attr("claim", "EGR-04")
 	t.Parallel()
 	const script = `
-get() { printf '%s: ' "$1"; curl -sS --max-time 20 "$@" 2>&1 | head -c 300; echo; }
+get() { printf '%s: ' "$1"; curl -sS --max-time 20 "$@" 2>&1 | head -c 600; echo; }
 get http://allow.test/
 get https://allow.test/ -k
 get http://allow.test/ --noproxy '*'
@@ -192,10 +301,12 @@ func TestEGR13_UpstreamProject(t *testing.T) {
 		key := y.WriteHome(t, "key.pem", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
 		for settings, words := range map[string]string{
 			"ca: " + key: "it holds a PRIVATE KEY too", "ca: /none.pem": "cannot be read", "ca: none.pem": "no absolute path",
-			"ca: " + y.Write(t, "ca.pem", ""):   "lies in the workspace",
-			"proxy: 'socks5://example.com:1'":   "write it as http://",
-			"proxy: 'http://me:pw@example.com'": "holds a login",
-			"login: x":                          "says nothing without proxy",
+			"ca: " + y.Write(t, "ca.pem", ""):             "lies in the workspace",
+			"proxy: 'socks5://example.com:1'":             "write it as http://",
+			"proxy: 'http://me:pw@example.com'":           "holds a login",
+			"login: x":                                    "says nothing without proxy",
+			"plain_http: forward":                         "says nothing without proxy",
+			"proxy: 'http://example.com', plain_http: no": "unknown value",
 		} {
 			userPolicy(t, y, "net: {upstream: {"+settings+"}}\n")
 			r := y.Sh(t, "true", "--allow", "allow.test").Exit(t, 125)

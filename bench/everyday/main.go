@@ -173,7 +173,7 @@ func (l *lab) prepare(ctx context.Context, home string) error {
 		}
 	}
 	// What is started in a terminal has one, and cat does not end.
-	_, err := l.seen(ctx, filepath.Join(l.dir, "work"), "bench", "", "", "run", "--detach", "--quiet", "--name", "bench", "--", "sh", "-c", "echo "+ready+"; exec cat")
+	_, err := l.seen(ctx, "bench", "", "", "run", "--detach", "--quiet", "--name", "bench", "--", "sh", "-c", "echo "+ready+"; exec cat")
 	return err
 }
 
@@ -202,20 +202,20 @@ func (l *lab) timed(ctx context.Context, dir string, argv ...string) (time.Durat
 // attach is from the start of the command to the first sight of what the
 // sandbox has on its screen.
 func (l *lab) attach(ctx context.Context) (time.Duration, error) {
-	return l.seen(ctx, l.dir, ready, "", "\x10\x11", "attach", "bench")
+	return l.seen(ctx, ready, "", "\x10\x11", "attach", "bench")
 }
 
 func (l *lab) shell(ctx context.Context) (time.Duration, error) {
-	return l.seen(ctx, l.dir, "42\r\n", "expr 6 '*' 7\n", "exit\n", "shell", "bench")
+	return l.seen(ctx, "42\r\n", "expr 6 '*' 7\n", "exit\n", "shell", "bench")
 }
 
 // seen runs bailey in a terminal, types, and returns when it has shown a text.
 // Then it types what ends it.
-func (l *lab) seen(ctx context.Context, dir, want, typed, end string, args ...string) (time.Duration, error) {
+func (l *lab) seen(ctx context.Context, want, typed, end string, args ...string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	began := time.Now()
-	cmd := l.command(ctx, dir, append([]string{l.bailey}, args...)...)
+	cmd := l.command(ctx, filepath.Join(l.dir, "work"), append([]string{l.bailey}, args...)...)
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120, X: 0, Y: 0})
 	if err != nil {
 		return 0, err

@@ -32,6 +32,10 @@ type line struct {
 	reach  func(context.Context) (net.Conn, func(), error) // to the host's port; the function is called once, when that is closed
 	secure *tls.Config                                     // nil: no TLS
 	odd    closingTransport                                // for what is out of the ordinary
+
+	forward       func() *Upstream                                // that requests are put to as such; nil: none
+	reachUpstream func(context.Context) (net.Conn, func(), error) // likewise to that
+
 	copies *buffers
 
 	way *way // to the host, if it is kept; nil: none
@@ -40,7 +44,8 @@ type line struct {
 // way is one connection to the host.
 type way struct {
 	wire    *wire
-	conn    net.Conn // wire, or TLS over it
+	to      *Upstream // it leads to this proxy, and not to the host; nil: it does not
+	conn    net.Conn  // wire, or TLS over it
 	r       *bufio.Reader
 	w       *bufio.Writer
 	copies  *buffers
@@ -74,19 +79,36 @@ type wire struct {
 
 // RoundTrip is http.RoundTripper's.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header["Upgrade"] != nil || r.Header["Expect"] != nil {
+	var to *Upstream
+	if l.forward != nil {
+		to = l.forward()
+	}
+	if r.Header["Upgrade"] != nil || to == nil && r.Header["Expect"] != nil {
 		return l.odd.RoundTrip(r)
 	}
 	if err := checkFields(r); err != nil {
 		return nil, err
 	}
-	if w := l.kept(); w != nil {
+	if to != nil {
+		res, err := l.roundTrip(to.form(r), to)
+		if err == nil && res.StatusCode == http.StatusProxyAuthRequired {
+			_ = res.Body.Close() // it is said to us
+			return nil, errUpstreamLogin
+		}
+		return res, err
+	}
+	return l.roundTrip(r, nil)
+}
+
+// roundTrip asks the host, or to for it.
+func (l *line) roundTrip(r *http.Request, to *Upstream) (*http.Response, error) {
+	if w := l.kept(to); w != nil {
 		res, err := l.ask(w, r)
 		if err == nil || !mayAskAgain(r, err) {
 			return res, unwrapped(err)
 		}
 	}
-	w, err := l.open(r.Context())
+	w, err := l.open(r.Context(), to)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +147,13 @@ func checkFields(r *http.Request) error {
 // that request went out whole, and nothing is left over of its answer, or has
 // come unasked. A host that says more than its answer would else have the rest
 // taken for the answer to the next request.
-func (l *line) kept() *way {
+func (l *line) kept(to *Upstream) *way {
 	w := l.way
 	l.way = nil
 	if w == nil {
 		return nil
 	}
-	if !w.isSent() || !w.isQuiet() {
+	if w.to != to || !w.isSent() || !w.isQuiet() {
 		w.cut()
 		return nil
 	}
@@ -176,9 +198,14 @@ func (w *way) isQuiet() bool {
 	return errors.Is(err, errQuiet)
 }
 
-// open connects to the host, which proves its name where there is TLS.
-func (l *line) open(ctx context.Context) (*way, error) {
-	c, release, err := l.reach(ctx)
+// open connects to the host, which proves its name where there is TLS, or to the
+// upstream proxy.
+func (l *line) open(ctx context.Context, to *Upstream) (*way, error) {
+	reach := l.reach
+	if to != nil {
+		reach = l.reachUpstream
+	}
+	c, release, err := reach(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +213,7 @@ func (l *line) open(ctx context.Context) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &way{wire: plain, conn: plain, copies: l.copies}
+	w := &way{wire: plain, to: to, conn: plain, copies: l.copies}
 	if l.secure != nil {
 		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()

@@ -60,7 +60,7 @@ func (e *exchange) transport() *http.Transport {
 // line reaches the host for a connection of HTTP/1.1.
 func (e *exchange) line() *line {
 	t := e.transport()
-	l := &line{reach: e.reach, odd: reusing{t}, copies: &e.f.p.buffers}
+	l := &line{reach: e.reach, forward: e.forward, reachUpstream: e.reachUpstream, odd: reusing{t}, copies: &e.f.p.buffers}
 	if e.open != nil {
 		l.secure = t.TLSClientConfig.Clone()
 	}

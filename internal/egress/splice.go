@@ -46,17 +46,23 @@ func (f *flow) dial(ctx context.Context) *net.TCPConn {
 	return up
 }
 
-// dialAny tries addresses that were judged, one after the other.
-func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
-	dialer := net.Dialer{
+// dialer connects to whatever it is told.
+func (f *flow) dialer() net.Dialer {
+	d := net.Dialer{
 		Timeout:         dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: 0, Count: 0},
-		Control:         list.lastLook,
 	}
-	dialer.SetMultipathTCP(false)
+	d.SetMultipathTCP(false)
+	return d
+}
+
+// dialAny tries addresses that were judged, one after the other.
+func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
+	dialer := f.dialer()
 	if list.through != "" {
 		return f.dialThrough(ctx, dialer, list.through)
 	}
+	dialer.Control = list.lastLook
 	var errs []error
 	for _, a := range list.addrs {
 		to := netip.AddrPortFrom(a, f.dest.Port())

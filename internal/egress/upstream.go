@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -25,6 +26,11 @@ type Upstream struct {
 	Host  string // a name, or an address
 	Port  uint16
 	Login []byte // USER:PASSWORD; empty: none
+
+	// Forward has it asked for plain HTTP request by request (RFC 9112 §3.2.2),
+	// as one wants it that opens tunnels for TLS alone. It then sees those
+	// requests, and whoever it hands them on to may see the login.
+	Forward bool
 
 	direct func(*url.URL) (*url.URL, error)
 }
@@ -62,10 +68,22 @@ func (f *flow) through() string {
 }
 
 // dialThrough connects to a host by way of the upstream proxy (RFC 9110 §9.3.6).
-// That lies where the user says, whatever that is.
 func (f *flow) dialThrough(ctx context.Context, dialer net.Dialer, target string) (*net.TCPConn, error) {
+	c, err := f.dialUpstream(ctx, dialer)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.askUpstream(ctx, c, target); err != nil {
+		reset(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// dialUpstream connects to the upstream proxy. That lies where the user says,
+// whatever that is.
+func (f *flow) dialUpstream(ctx context.Context, dialer net.Dialer) (*net.TCPConn, error) {
 	u := f.p.cfg.Upstream
-	dialer.Control = nil
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(u.Host); err == nil {
 		addrs = append(addrs, a)
@@ -85,10 +103,6 @@ func (f *flow) dialThrough(ctx context.Context, dialer net.Dialer, target string
 			return nil, errors.Join(fmt.Errorf("dial %s: bug: not a TCP connection", to), c.Close())
 		}
 		f.dialled.Store(&to)
-		if err := f.askUpstream(ctx, tcp, target); err != nil {
-			reset(tcp)
-			return nil, err
-		}
 		return tcp, nil
 	}
 	return nil, fmt.Errorf("reach your upstream proxy: %w", errors.Join(errs...))
@@ -126,10 +140,57 @@ func (f *flow) askUpstream(ctx context.Context, c *net.TCPConn, target string) e
 	case !strings.HasPrefix(version, "HTTP/1."):
 		return errors.New("your upstream proxy speaks no HTTP")
 	case code == "407":
-		return errors.New("your upstream proxy wants a login: keep USER:PASSWORD as a secret (bailey secret set NAME --for gateway), and name it in net.upstream.login")
+		return errUpstreamLogin
+	case len(code) == 3 && code[0] == '4' && f.protocol == policy.ProtocolHTTP && !f.p.cfg.Upstream.Forward:
+		return fmt.Errorf("your upstream proxy refused %s with status %.3s; plain_http: forward may help (docs/upstream.md)", target, printable(code))
 	case len(code) != 3 || code[0] != '2':
 		// Its words are not repeated to the sandbox: they may hold what it was asked with.
 		return fmt.Errorf("your upstream proxy refused %s with status %.3s", target, printable(code))
 	}
 	return c.SetDeadline(time.Time{})
+}
+
+// errUpstreamLogin is a proxy that answers 407.
+var errUpstreamLogin = errors.New("your upstream proxy wants a login: keep USER:PASSWORD as a secret (bailey secret set NAME --for gateway), and name it in net.upstream.login")
+
+// forward returns the upstream proxy that is asked for the requests of this
+// connection as such, or nil.
+func (e *exchange) forward() *Upstream {
+	if u := e.f.p.cfg.Upstream; u != nil && u.Forward && e.open == nil && e.to.through != "" {
+		return u
+	}
+	return nil
+}
+
+// reachUpstream connects to the upstream proxy.
+func (e *exchange) reachUpstream(ctx context.Context) (net.Conn, func(), error) {
+	c, err := e.f.dialUpstream(ctx, e.f.dialer())
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, func() {}, nil
+}
+
+// form returns the request as it is put to the proxy: with the whole of what it
+// is for as its target, and the login. What a proxy may answer by itself, which
+// is what Max-Forwards and Expect are about, is left out.
+func (u *Upstream) form(r *http.Request) *http.Request {
+	out := r.WithContext(r.Context()) // a copy
+	out.Header = r.Header.Clone()
+	out.Header.Del("Max-Forwards")
+	out.Header.Del("Expect")
+	if len(u.Login) > 0 {
+		out.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString(u.Login))
+	}
+	path := r.URL.Opaque
+	switch path {
+	case "":
+		path = r.URL.EscapedPath()
+	case "*": // of the host itself (RFC 9112 §3.2.4)
+		path = ""
+	}
+	whole := *r.URL
+	whole.Opaque = "//" + r.URL.Host + path
+	out.URL = &whole
+	return out
 }

@@ -7,6 +7,7 @@ type Upstream struct {
 	Port    uint16   `json:"port"`
 	Login   []byte   `json:"login,omitempty"` // USER:PASSWORD
 	NoProxy []string `json:"no_proxy,omitempty"`
+	Forward bool     `json:"forward,omitempty"` // plain HTTP is put to it request by request
 }
 
 // String keeps the login from being printed.

@@ -19,6 +19,7 @@ type Upstream struct {
 	Environ bool          // the proxy is the one that the user's environment names
 	NoProxy []string      // hosts that are reached directly, as NO_PROXY has them
 	CA      string        // file with certificates that are trusted too; empty: none
+	Forward bool          // plain HTTP is put to the proxy request by request, and goes through no tunnel
 	Login   string        // the vault's secret with the proxy's USER:PASSWORD; empty: none
 	From    string
 }
@@ -30,6 +31,12 @@ type ProxyAddress struct {
 	Login string // USER:PASSWORD, where the address came with one
 }
 
+// How plain HTTP goes by way of a proxy.
+const (
+	plainTunnel  = "tunnel"
+	plainForward = "forward"
+)
+
 // byEnviron has the proxy taken from the environment.
 const byEnviron = "environment"
 
@@ -37,6 +44,7 @@ func upstreamSpec() *yamlfile.Spec {
 	return &yamlfile.Spec{Kind: yamlfile.Mapping, Help: "In your own file alone: how your network is left.", Keys: []yamlfile.Key{
 		{Name: "proxy", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The proxy by way of which every allowed host is reached, such as http://proxy.example.com:3128; or environment, for what HTTPS_PROXY and NO_PROXY say where bailey is started."}},
 		{Name: "no_proxy", Spec: &yamlfile.Spec{Kind: yamlfile.List, Help: "What is reached directly.", Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "A host and all below it, an address, or a range."}}},
+		{Name: "plain_http", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "How plain HTTP goes by way of the proxy: tunnel (CONNECT, as all else does; the default), or forward, request by request, as one wants it that opens tunnels for TLS alone. It sees the requests then.", Enum: []string{plainTunnel, plainForward}}},
 		{Name: "login", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The secret (bailey secret set NAME --for gateway) that is USER:PASSWORD for the proxy."}},
 		{Name: "ca", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The absolute path of a file with certificates (PEM) that are trusted beside the machine's, outside and in sandboxes."}},
 	}}
@@ -48,6 +56,21 @@ func (p *parser) upstream(n *yaml.Node) *Upstream {
 		return nil
 	}
 	u := &Upstream{From: p.From(n)}
+	p.proxyOf(n, u)
+	for _, v := range yamlfile.Items(yamlfile.Get(n, "no_proxy")) {
+		u.NoProxy = append(u.NoProxy, v.Value)
+	}
+	if v := yamlfile.Get(n, "ca"); v != nil {
+		u.CA = v.Value
+		if !strings.HasPrefix(v.Value, "/") {
+			p.At(v, "ca %q is no absolute path; write it from the root on", v.Value)
+		}
+	}
+	return u
+}
+
+// proxyOf reads what net.upstream says of a proxy.
+func (p *parser) proxyOf(n *yaml.Node, u *Upstream) {
 	if v := yamlfile.Get(n, "proxy"); v != nil && v.Value == byEnviron {
 		u.Environ = true
 	} else if v != nil {
@@ -58,22 +81,17 @@ func (p *parser) upstream(n *yaml.Node) *Upstream {
 		p.Wrong(v, err)
 		u.Proxy = address
 	}
-	for _, v := range yamlfile.Items(yamlfile.Get(n, "no_proxy")) {
-		u.NoProxy = append(u.NoProxy, v.Value)
+	for _, name := range []string{"plain_http", "login"} {
+		if v := yamlfile.Get(n, name); v != nil && u.Proxy == nil && !u.Environ {
+			p.At(v, "%s says nothing without proxy; leave it out", name)
+		}
+	}
+	if v := yamlfile.Get(n, "plain_http"); v != nil {
+		u.Forward = v.Value == plainForward
 	}
 	if v := yamlfile.Get(n, "login"); v != nil {
 		u.Login = v.Value
-		if u.Proxy == nil && !u.Environ {
-			p.At(v, "login says nothing without proxy; leave it out")
-		}
 	}
-	if v := yamlfile.Get(n, "ca"); v != nil {
-		u.CA = v.Value
-		if !strings.HasPrefix(v.Value, "/") {
-			p.At(v, "ca %q is no absolute path; write it from the root on", v.Value)
-		}
-	}
-	return u
 }
 
 // ParseProxy reads the address of a proxy for HTTP.

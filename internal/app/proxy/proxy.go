@@ -186,6 +186,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	}
 	if u := s.Upstream; u != nil {
 		cfg.Upstream = egress.NewUpstream(u.Host, u.Port, u.Login, u.NoProxy)
+		cfg.Upstream.Forward = u.Forward
 	}
 	if cfg.Git, err = newGit(s.Git); err != nil {
 		return err

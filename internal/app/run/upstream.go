@@ -42,7 +42,7 @@ func planUpstream(h Host, workspace string, holds settings.Effective, open **vau
 		none = append(none, strings.Split(cmp.Or(h.Env.Get("NO_PROXY"), h.Env.Get("no_proxy")), ",")...)
 	}
 	if address != nil {
-		p.proxy = &gate.Upstream{Host: address.Host, Port: address.Port, Login: []byte(address.Login), NoProxy: none}
+		p.proxy = &gate.Upstream{Host: address.Host, Port: address.Port, Login: []byte(address.Login), NoProxy: none, Forward: u.Forward}
 		p.notes = append(p.notes, fmt.Sprintf("upstream: hosts are reached by way of %s (%s), which resolves their names: where this machine cannot resolve one, the address behind it is not checked", address, u.From))
 	}
 	if u.Login != "" && p.proxy != nil {
