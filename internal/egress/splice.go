@@ -46,11 +46,15 @@ func (f *flow) dial(ctx context.Context) *net.TCPConn {
 	return up
 }
 
-// dialer connects to whatever it is told.
-func (f *flow) dialer() net.Dialer {
+// lastLook judges an address just before the kernel gets it.
+type lastLook = func(network, address string, _ syscall.RawConn) error
+
+// newDialer connects to what a last look lets it.
+func newDialer(look lastLook) net.Dialer {
 	d := net.Dialer{
 		Timeout:         dialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: 0, Count: 0},
+		Control:         look,
 	}
 	d.SetMultipathTCP(false)
 	return d
@@ -58,11 +62,10 @@ func (f *flow) dialer() net.Dialer {
 
 // dialAny tries addresses that were judged, one after the other.
 func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
-	dialer := f.dialer()
 	if list.through != "" {
-		return f.dialThrough(ctx, dialer, list.through)
+		return f.dialThrough(ctx, list.through)
 	}
-	dialer.Control = list.lastLook
+	dialer := newDialer(list.lastLook)
 	var errs []error
 	for _, a := range list.addrs {
 		to := netip.AddrPortFrom(a, f.dest.Port())

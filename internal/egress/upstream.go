@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -68,8 +69,8 @@ func (f *flow) through() string {
 }
 
 // dialThrough connects to a host by way of the upstream proxy (RFC 9110 §9.3.6).
-func (f *flow) dialThrough(ctx context.Context, dialer net.Dialer, target string) (*net.TCPConn, error) {
-	c, err := f.dialUpstream(ctx, dialer)
+func (f *flow) dialThrough(ctx context.Context, target string) (*net.TCPConn, error) {
+	c, err := f.dialUpstream(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (f *flow) dialThrough(ctx context.Context, dialer net.Dialer, target string
 
 // dialUpstream connects to the upstream proxy. That lies where the user says,
 // whatever that is.
-func (f *flow) dialUpstream(ctx context.Context, dialer net.Dialer) (*net.TCPConn, error) {
+func (f *flow) dialUpstream(ctx context.Context) (*net.TCPConn, error) {
 	u := f.p.cfg.Upstream
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(u.Host); err == nil {
@@ -93,6 +94,7 @@ func (f *flow) dialUpstream(ctx context.Context, dialer net.Dialer) (*net.TCPCon
 	var errs []error
 	for _, a := range addrs[:min(len(addrs), maxDials)] {
 		to := netip.AddrPortFrom(a, u.Port)
+		dialer := newDialer(only(to))
 		c, err := dialer.DialContext(ctx, "tcp", to.String())
 		if err != nil {
 			errs = append(errs, err)
@@ -106,6 +108,17 @@ func (f *flow) dialUpstream(ctx context.Context, dialer net.Dialer) (*net.TCPCon
 		return tcp, nil
 	}
 	return nil, fmt.Errorf("reach your upstream proxy: %w", errors.Join(errs...))
+}
+
+// only is a last look that lets nothing through but one address, which the user
+// has named.
+func only(to netip.AddrPort) lastLook {
+	return func(_, address string, _ syscall.RawConn) error {
+		if address != to.String() {
+			return fmt.Errorf("dial %s: bug: your upstream proxy is at %s", address, to)
+		}
+		return nil
+	}
 }
 
 // maxUpstreamHead bounds the head of the proxy's answer, in bytes.
@@ -164,7 +177,7 @@ func (e *exchange) forward() *Upstream {
 
 // reachUpstream connects to the upstream proxy.
 func (e *exchange) reachUpstream(ctx context.Context) (net.Conn, func(), error) {
-	c, err := e.f.dialUpstream(ctx, e.f.dialer())
+	c, err := e.f.dialUpstream(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
