@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -362,6 +363,7 @@ func TestMGW06_Budgets(t *testing.T) {
 			t.Errorf("cost %v, want %v", u[0].Cost, want)
 		}
 		t.Run("hang up", func(t *testing.T) { hangUps(t, w, p) })
+		t.Run("leave always", func(t *testing.T) { leavers(t, w) })
 		t.Run("documents", func(t *testing.T) { documentsRace(t, w) })
 		t.Run("limits of a request", func(t *testing.T) { limitsOfRequests(t, w, p) })
 		t.Run("money", func(t *testing.T) { moneyBudget(t, w) })
@@ -414,9 +416,32 @@ func limitsOfRequests(t *testing.T, w *modelWorld, p *meteredProvider) {
 	}
 }
 
-// documentsRace: documents, whose bytes say little of what they cost, do not
-// pass beside each other on estimates.
+// documentsRace: what says little of what it costs, documents and items that hold
+// next to nothing, does not pass beside others on estimates.
 func documentsRace(t *testing.T, w *modelWorld) {
+	t.Helper()
+	was := w.url
+	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
+	for dialect, c := range map[string]struct{ body, answer string }{
+		"anthropic": {
+			`{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + strings.Repeat("QUJD", 300) + `"}}]}]}`,
+			`{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":300000,"output_tokens":1}}`,
+		},
+		"gemini": {
+			`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"text/plain","data":"` + strings.Repeat("QUJD", 100_000) + `"}}]}]}`,
+			`{"candidates":[{"content":{"role":"model","parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":300000,"candidatesTokenCount":1,"totalTokenCount":300001},"modelVersion":"real-1"}`,
+		},
+		"openai-chat": {
+			`{"model":"x","max_tokens":100,"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{"id":"","type":"function","function":{"name":"f","arguments":""}},`, 4999) + `{"id":"","type":"function","function":{"name":"f","arguments":""}}]}]}`,
+			`{"id":"c","object":"chat.completion","model":"real-1","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":300000,"completion_tokens":1,"total_tokens":300001}}`,
+		},
+	} {
+		raced(t, w, dialect, c.body, c.answer)
+	}
+}
+
+// raced sends what costs 300,000 tokens thirty times at once.
+func raced(t *testing.T, w *modelWorld, dialect, body, answer string) {
 	t.Helper()
 	var served atomic.Int64
 	p := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -424,17 +449,41 @@ func documentsRace(t *testing.T, w *modelWorld) {
 		served.Add(1)
 		time.Sleep(50 * time.Millisecond) // so that they are under way at once
 		rw.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(rw, `{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":300000,"output_tokens":1}}`)
+		_, _ = io.WriteString(rw, answer)
 	})
-	was := w.url
 	w.serve(t, p)
-	w.models(t, "anthropic", "max_output: 400")
-	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
-	race := talk("anthropic", "race", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`+strings.Repeat("QUJD", 300)+`"}}]}]}`)
+	w.models(t, dialect, "max_output: 400")
+	race := talk(dialect, "race", body)
 	race.Count = 30
 	got, _ := w.run(t, []modelTry{race}, "--budget", "200k")
 	if got["race"].Statuses[200] != 1 || got["race"].Statuses[402] != 29 || served.Load() != 1 {
-		t.Errorf("%v, %d served", got["race"].Statuses, served.Load())
+		t.Errorf("%s: %v, %d served, such as %.300s", dialect, got["race"].Statuses, served.Load(), got["race"].Body)
+	}
+}
+
+// leavers (D052): whoever hangs up on each call, before anybody has said what it
+// costs, pays for the most that it can be.
+func leavers(t *testing.T, w *modelWorld) {
+	t.Helper()
+	was := w.url
+	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
+	const input = 3000 // dense text: a token a byte
+	var served atomic.Int64
+	w.serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		served.Add(1)
+		rw.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(rw, `data: {"id":"c","object":"chat.completion.chunk","model":"real-1","choices":[{"index":0,"delta":{"role":"assistant","content":"some words"}}]}`+"\n\n")
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+	}))
+	w.models(t, "openai-chat", "max_output: 20")
+	leave := talk("openai-chat", "leave", `{"model":"x","stream":true,"max_tokens":20,"messages":[{"role":"user","content":"`+strings.Repeat("#", input)+`"}]}`)
+	leave.HangUp = 20
+	const budget = 10_000
+	w.run(t, slices.Repeat([]modelTry{leave}, 8), "--budget", strconv.Itoa(budget))
+	if n := served.Load(); n < 2 || n*input > budget+input {
+		t.Errorf("the provider served %d calls of %d tokens, and the budget is %d", n, input, budget)
 	}
 }
 

@@ -277,7 +277,7 @@ func (l *Ledger) once(p *page, a Ask) (o outcome, err error) {
 
 // grant makes the reservation of a call.
 func (l *Ledger) grant(p *page, a Ask, output int64, now time.Time) *Grant {
-	g := &Grant{Output: output, page: p, input: a.Input, reserved: output, price: a.Price}
+	g := &Grant{Output: output, page: p, input: a.Bound, reserved: output, price: a.Price}
 	g.record = record{
 		Kind: reserveOne, ID: newCallID(), At: now.UnixMilli(), Task: l.mine.task, Model: a.Model,
 		Tokens: pricing.Add(a.Bound, output), Priced: a.Price != nil,

@@ -17,7 +17,7 @@ func (l *Ledger) Settle(g *Grant, u pricing.Usage, cost pricing.Money) error {
 }
 
 // Abandon books a call whose usage nobody said: an estimate, or, where that is
-// nothing, the estimate of its input and all of its output.
+// nothing, all that was reserved.
 func (l *Ledger) Abandon(g *Grant, estimate pricing.Usage) error {
 	r := record{Usage: &estimate, Tokens: estimate.Tokens(), Estimated: true}
 	switch {

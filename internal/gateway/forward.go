@@ -33,6 +33,7 @@ func (c *conversation) forward() {
 	meter := c.s.cfg.Protocol.Meter(c.call)
 	c.ask = c.call.Body.AppendTo(c.came[:0]) // the tree holds no part of that
 	c.came, c.call.Body = nil, nil
+	c.fell()
 	// The call does not end with the client: what the provider has begun is paid
 	// for, and how much that was stands at the end of the answer.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
@@ -59,7 +60,7 @@ func (c *conversation) bound() int64 {
 	if most := c.s.cfg.Pin.Context; most > 0 {
 		return max(c.call.Input, min(c.call.Bound, most))
 	}
-	return c.call.Bound
+	return max(c.call.Input, c.call.Bound)
 }
 
 // outcome is how far a call came.
@@ -199,6 +200,10 @@ func (c *conversation) stream(ctx context.Context, meter Meter, body io.Reader) 
 			c.broken(ctx, err)
 			return
 		}
+		if crowded(data) {
+			c.broken(ctx, errCrowded)
+			return
+		}
 		if (name != "" || len(data) > 0) && !meter.Event(name, data) {
 			continue
 		}
@@ -230,6 +235,8 @@ func (c *conversation) whole(ctx context.Context, meter Meter, body io.Reader, s
 	switch {
 	case err != nil:
 		c.broken(ctx, err)
+	case crowded(text):
+		c.fail(Failure{http.StatusBadGateway, "answer_too_large", errCrowded.Error()})
 	case len(text) > maxAnswer:
 		c.fail(Failure{http.StatusBadGateway, "answer_too_large", fmt.Sprintf("the provider's answer has more than %d bytes", maxAnswer)})
 	default:
@@ -258,10 +265,10 @@ func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 		grant.Release()
 		return
 	case r.Ended, how == left && grant.Output() > 0:
-		c.entry.Usage = pricing.Usage{Input: c.call.Input, Output: grant.Output()}
+		c.entry.Usage = pricing.Usage{Input: c.bound(), Output: grant.Output()}
 		grant.Abandon(pricing.Usage{})
 	default:
-		c.entry.Usage = estimate(r, c.call.Input, grant.Output(), c.s.cfg.Now().Sub(c.began))
+		c.entry.Usage = estimate(r, c.bound(), grant.Output(), c.s.cfg.Now().Sub(c.began))
 		grant.Abandon(c.entry.Usage)
 	}
 	c.entry.Cost = grant.Cost(c.entry.Usage)
@@ -291,8 +298,9 @@ func credible(r Result) Result {
 	return r
 }
 
-// estimate is what a call used whose answer broke off: what the provider said
-// of its input, and of the output either what was seen of it, or what it can
+// estimate is what a call used whose answer broke off: of the input what the
+// provider said, or else the most that it can be, or a sandbox would hang up on
+// each call and pass any budget by what the guess is wrong; and of the output either what was seen of it, or what it can
 // have made in the time, as thoughts are not always shown. It is never more
 // than what was reserved.
 func estimate(r Result, input, most int64, took time.Duration) pricing.Usage {

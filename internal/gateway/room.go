@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -60,3 +61,31 @@ func (r *roomed) Read(b []byte) (int, error) {
 	}
 	return n, err //nolint:wrapcheck // a reader
 }
+
+// A value of JSON may have two bytes, and takes a hundred times that in memory,
+// whatever is read of it.
+const (
+	nodeBytes = 96        // of one value in a tree
+	mostNodes = 250_000   // document.Limits
+	mostRead  = 1_000_000 // values in an answer, or in one event of one
+)
+
+// errCrowded is about what the provider says.
+var errCrowded = errors.New("a part of the provider's answer has more than a million values")
+
+// values is how many values b may hold as JSON: each begins a container or
+// follows a comma.
+func values(b []byte) int {
+	n := 1
+	for _, c := range []string{",", "{", "["} {
+		n += bytes.Count(b, []byte(c))
+	}
+	return n
+}
+
+// crowded reports whether something that a provider says would take much more
+// memory than it has bytes.
+func crowded(b []byte) bool { return len(b) > mostRead && values(b) > mostRead }
+
+// treeBytes is what a request may take as a tree.
+func treeBytes(b []byte) int64 { return nodeBytes * int64(min(values(b), mostNodes)) }

@@ -29,6 +29,7 @@ const (
 
 	spare      = 512              // bytes that a request may get longer by, mostly
 	maxHeld    = 96 << 20         // bytes of requests that are read, judged, or wait for an answer at a time
+	maxTrees   = 96 << 20         // bytes that those which are judged, or wait for the budget, take besides, as trees
 	maxHead    = 64 << 10         // bytes of a request's line and fields
 	headWait   = 10 * time.Second // for a head, and between a connection and its first
 	bodyWait   = 60 * time.Second // for a whole body
@@ -101,6 +102,7 @@ type Server struct {
 	http   *http.Server
 	held   *semaphore.Weighted // of requests
 	room   *semaphore.Weighted // of answers
+	trees  *semaphore.Weighted // of requests
 	counts *rate.Limiter
 	lull   lull
 	bodies bodies
@@ -112,7 +114,7 @@ type Server struct {
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), room: semaphore.NewWeighted(maxRoom), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
+	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), room: semaphore.NewWeighted(maxRoom), trees: semaphore.NewWeighted(maxTrees), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
 	s.ending, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // see there
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,
@@ -174,6 +176,7 @@ type conversation struct {
 	tape  []byte // what is passed on, where content is recorded
 	wrote bool   // the answer has begun
 	held  int64  // bytes that this request may hold, of maxHeld
+	tree  int64  // likewise, of maxTrees
 }
 
 // answer decides. Each step either goes on or has answered.
@@ -264,6 +267,9 @@ func (c *conversation) read() *Failure {
 		return f
 	}
 	c.came = body
+	if f := c.grow(body); f != nil {
+		return f
+	}
 	c.s.lull.busy()
 	call, err := c.s.cfg.Protocol.Read(c.entry.Endpoint, c.r.RequestURI, c.r.Header, body, c.s.cfg.Pin)
 	if no, ok := errors.AsType[*Refusal](err); ok {
@@ -310,6 +316,27 @@ func (c *conversation) keep(n int64) {
 	if n < c.held {
 		c.s.held.Release(c.held - n)
 		c.held = n
+	}
+}
+
+// grow takes the room that a body may need as a tree. It waits for requests alone
+// that wait for nothing that is held here.
+func (c *conversation) grow(body []byte) *Failure {
+	weight := treeBytes(body)
+	ctx, cancel := context.WithTimeout(c.r.Context(), bodyWait)
+	defer cancel()
+	if c.s.trees.Acquire(ctx, weight) != nil {
+		return &Failure{http.StatusServiceUnavailable, "busy", "too many requests of many values are judged at a time"}
+	}
+	c.tree = weight
+	return nil
+}
+
+// fell gives the room of the tree back.
+func (c *conversation) fell() {
+	if c.tree > 0 {
+		c.s.trees.Release(c.tree)
+		c.tree = 0
 	}
 }
 
@@ -387,6 +414,7 @@ func (c *conversation) finish() {
 		}
 	}
 	defer c.keep(0)
+	defer c.fell()
 	c.entry.Took = c.s.cfg.Now().Sub(c.began)
 	c.s.cfg.Log(c.entry)
 	if c.s.cfg.Record != nil && c.call != nil {

@@ -807,3 +807,37 @@ func TestServer_NewKey(t *testing.T) {
 		t.Errorf("sent %q, got %s", l.requests[0].Header.Get("X-Api-Key"), text)
 	}
 }
+
+// TestServer_ValuesAreBounded: two bytes of JSON may take a hundred of memory,
+// in requests that wait for the budget and in what a provider says.
+func TestServer_ValuesAreBounded(t *testing.T) {
+	t.Parallel()
+	many := `{"x":[` + strings.Repeat("{},", 1_500_000) + `{}]}`
+	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" || strings.Contains(r.URL.Path, "stream") {
+			sse(w, "text|"+many, "usage|40", "end|")
+			return
+		}
+		answerText(w, http.StatusOK, many)
+	})
+	l.purse.left = 1 << 40
+	if res, text := l.post(t, `{"max":50}`); res.StatusCode != http.StatusBadGateway || !strings.Contains(text, "answer_too_large") {
+		t.Errorf("%d %.100s", res.StatusCode, text)
+	}
+	if got := treeBytes([]byte(`{"a":[` + strings.Repeat("1,", 400_000) + `1]}`)); got != nodeBytes*mostNodes {
+		t.Errorf("the most that a tree may take is %d", got)
+	}
+	if got := treeBytes([]byte(`{"a":"` + strings.Repeat("text ", 100_000) + `"}`)); got > 1000 {
+		t.Errorf("text takes %d", got)
+	}
+	free := func() bool {
+		ok := l.server.trees.TryAcquire(maxTrees)
+		if ok {
+			l.server.trees.Release(maxTrees)
+		}
+		return ok
+	}
+	if !free() {
+		t.Error("the room of a tree is not given back")
+	}
+}

@@ -438,7 +438,8 @@ func TestMessages_Pin(t *testing.T) {
 	}{
 		"D040 the model is the pin's":   {pin: gateway.Pin{Name: "m"}, body: `{"model":"../CLAUDE-X@latest","max_tokens":5,"messages":[]}`, want: `{"model":"m","max_tokens":5,"messages":[]}`, output: 5},
 		"the limit is the pin's":        {pin: gateway.Pin{Name: "m", MaxOutput: 4}, body: `{"model":"x","max_tokens":5,"messages":[]}`, want: `{"model":"m","max_tokens":4,"messages":[]}`, output: 4},
-		"a lower limit stays":           {pin: gateway.Pin{Name: "m", MaxOutput: 9}, body: `{"model":"x","max_tokens":0,"messages":[]}`, want: `{"model":"m","max_tokens":0,"messages":[]}`},
+		"a lower limit stays":           {pin: gateway.Pin{Name: "m", MaxOutput: 9}, body: `{"model":"x","max_tokens":3,"messages":[]}`, want: `{"model":"m","max_tokens":3,"messages":[]}`, output: 3},
+		"nothing is no bound":           {pin: gateway.Pin{Name: "m", MaxOutput: 9}, body: `{"model":"x","max_tokens":0,"messages":[]}`, want: `{"model":"m","max_tokens":1,"messages":[]}`, output: 1},
 		"what the model does not take":  {pin: gateway.Pin{Name: "m", Drop: []string{"temperature", "top_p"}}, body: `{"model":"x","max_tokens":5,"messages":[],"temperature":1}`, want: `{"model":"m","max_tokens":5,"messages":[]}`, output: 5, removed: []string{"temperature: not for this model"}},
 		"another name":                  {pin: gateway.Pin{Name: "m", Rename: map[string]string{"max_tokens": "limit"}}, body: `{"model":"x","max_tokens":5,"messages":[]}`, want: `{"model":"m","messages":[],"limit":5}`, output: 5},
 		"what the operator adds":        {pin: gateway.Pin{Name: "m", Extra: map[string]json.RawMessage{"service_tier": json.RawMessage(`"standard_only"`), "x": json.RawMessage(`{"y":[1]}`)}}, body: `{"model":"x","max_tokens":5,"messages":[],"service_tier":"priority"}`, want: `{"model":"m","max_tokens":5,"messages":[],"service_tier":"standard_only","x":{"y":[1]}}`, output: 5, removed: []string{"service_tier"}},
@@ -486,7 +487,7 @@ func TestMessages_SetOutput(t *testing.T) {
 		"not higher":                    {body(`100`), body(`100`), 1000, nil},
 		"never nothing":                 {body(`100`), body(`1`), 0, nil},
 		"never negative":                {body(`100`), body(`1`), -5, nil},
-		"a pre-warm stays one":          {body(`0`), body(`0`), 10, nil},
+		"nothing is no bound":           {body(`0`), body(`1`), 10, nil},
 		"thinking stays below":          {body(`9000` + thinking + `8000}`), body(`5000` + thinking + `4999}`), 5000, nil},
 		"thinking that is below stays":  {body(`9000` + thinking + `2000}`), body(`5000` + thinking + `2000}`), 5000, nil},
 		"the least that thinking takes": {body(`9000` + thinking + `8000}`), body(`1025` + thinking + `1024}`), 1025, nil},

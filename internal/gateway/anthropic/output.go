@@ -19,11 +19,16 @@ func (m *Messages) SetOutput(c *gateway.Call, n int64) {
 }
 
 // lower sets the member that bounds the output to n, if it is there and above.
+// Nothing, by which a cache is warmed, becomes the least there is: some servers
+// take it for no bound.
 // Thinking has to stay below it, and goes when it cannot.
 func lower(v *document.Value, member string, n int64) (removed []string) {
 	asked, ok := v.Get(member).Int()
-	if !ok || asked <= n {
+	if !ok || asked > 0 && asked <= n {
 		return nil
+	}
+	if asked == 0 {
+		n = 1
 	}
 	v.Set(member, document.NewInt(n))
 	thinking := v.Get("thinking")

@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/gateway/document"
 	"github.com/bailey-dev/bailey/internal/gateway/shape"
+	"github.com/bailey-dev/bailey/internal/pricing"
 )
 
 //go:embed gemini.json
@@ -53,19 +54,76 @@ func base64(s string) *gateway.Refusal {
 	return nil
 }
 
-// mediaType is a check for what may stand in the request: sound and films have
-// prices of their own, which nobody told.
+// mediaType is a check for what may stand in the request: pictures and documents.
+// Sound and films have prices of their own, which nobody told.
 func mediaType(s string) *gateway.Refusal {
-	lower := strings.ToLower(s)
-	for _, kind := range []string{"audio/", "video/"} {
-		if strings.HasPrefix(lower, kind) {
-			return &gateway.Refusal{
-				Status: http.StatusForbidden, Code: "content_not_allowed",
-				Detail: strings.TrimSuffix(kind, "/") + " has a price of its own, which bailey does not know",
-			}
-		}
+	if isPicture(s) || isDocument(s) {
+		return nil
 	}
-	return nil
+	return &gateway.Refusal{
+		Status: http.StatusForbidden, Code: "content_not_allowed",
+		Detail: document.Quote(s) + " is no picture and no document that bailey knows; audio and video have a price of their own",
+	}
+}
+
+// isPicture reports whether a media type is one of a picture, which costs by its
+// area.
+func isPicture(s string) bool {
+	switch s {
+	case "image/png", "image/jpeg", "image/jpg", "image/webp", "image/heic", "image/heif", "image/gif", "image/bmp", "image/avif":
+		return true
+	}
+	return false
+}
+
+// isDocument reports whether a media type is one of a document, which costs by
+// its pages or its text.
+func isDocument(s string) bool {
+	kind, sub, _ := strings.Cut(s, "/")
+	if kind == "text" {
+		return sub != "" && len(s) < 100 && !strings.ContainsFunc(sub, func(c rune) bool {
+			return c != '-' && c != '.' && c != '+' && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+		})
+	}
+	switch s {
+	case "application/pdf", "application/json", "application/xml", "application/javascript", "application/x-javascript",
+		"application/x-python", "application/x-python-code", "application/typescript", "application/x-typescript",
+		"application/yaml", "application/x-yaml", "application/rtf", "application/x-sh", "image/svg+xml":
+		return true
+	}
+	return false
+}
+
+// mostOfMedia is the most of the weight "media" in the list, and mostOfDocument
+// what a document costs at most whose pages cannot be counted: all of a context.
+const (
+	mostOfMedia    = 10_000
+	mostOfDocument = 1_000_000
+	perToken       = 20 // bytes of a document that is compressed, for an estimate
+)
+
+// documents returns what the documents in a request cost beyond what the list
+// makes of them, which takes each for a picture.
+func documents(v *document.Value) (input, bound int64) {
+	if kind, data := v.Get("mimeType").Str(), v.Get("data"); data != nil && isDocument(kind) {
+		n := int64(len(data.Text))
+		input = n / perToken
+		if kind != "application/pdf" {
+			input = n / 4 // three bytes of text are a token, and four letters three bytes
+		}
+		bound = max(mostOfDocument, n) - mostOfMedia
+	}
+	add := func(w *document.Value) {
+		i, b := documents(w)
+		input, bound = pricing.Add(input, i), pricing.Add(bound, b)
+	}
+	for _, item := range v.Items {
+		add(item)
+	}
+	for _, m := range v.Members {
+		add(m.Value)
+	}
+	return input, bound
 }
 
 // state is what the dialect keeps of a call.
@@ -92,7 +150,8 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it is a *gateway.Refusal
 	}
-	call.Input, call.Bound, call.Removed = found.Tokens, found.Bound, found.Removed
+	input, bound := documents(v)
+	call.Input, call.Bound, call.Removed = pricing.Add(found.Tokens, input), pricing.Add(found.Bound, bound), found.Removed
 	settle(call, v)
 	if inner := v.Get("generateContentRequest"); inner != nil {
 		settle(call, inner)

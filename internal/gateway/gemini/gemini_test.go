@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,6 +155,9 @@ func TestRead(t *testing.T) {
 		{name: "D001 in the system's part", body: ask(`"systemInstruction":{"parts":[{"fileData":{"fileUri":"https://evil.test"}}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 bytes that are an address", body: with(`{"inlineData":{"mimeType":"image/png","data":"https://evil.test"}}`), refused: "value_not_allowed"},
 		{name: "positive: bytes", body: with(`{"inline_data":{"mime_type":"image/png","data":"AA-_=="}}`), sent: []string{`"inlineData":{"mimeType":"image/png","data":"AA-_=="}`}},
+		{name: "a film in other letters", body: with(`{"inlineData":{"mimeType":" video/mp4","data":"AAAA"}}`), refused: "content_not_allowed"},
+		{name: "sound by another name", body: with(`{"inlineData":{"mimeType":"application/ogg","data":"AAAA"}}`), refused: "content_not_allowed"},
+		{name: "positive: documents", body: with(`{"inlineData":{"mimeType":"application/pdf","data":"AAAA"}},{"inlineData":{"mimeType":"text/x-go","data":"AAAA"}}`), sent: []string{"application/pdf", "text/x-go"}},
 		{name: "sound has a price of its own", body: with(`{"inlineData":{"mimeType":"Audio/wav","data":"AAAA"}}`), refused: "content_not_allowed"},
 		{name: "two things in one part", body: with(`{"text":"x","inlineData":{"mimeType":"image/png","data":"AAAA"}}`), refused: "ambiguous"},
 		{name: "what ran at the provider's", body: with(`{"executableCode":{"language":"PYTHON","code":"x"},"thoughtSignature":"AAAA"},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}},{"toolCall":{"id":"x"}}`), removed: []string{"contents[0].parts[1].executableCode", "contents[0].parts[1]: nothing is left of it", "contents[0].parts[2].codeExecutionResult", "contents[0].parts[2]: nothing is left of it", "contents[0].parts[3].toolCall", "contents[0].parts[3]: nothing is left of it"}, gone: []string{"PYTHON", "toolCall", "AAAA"}},
@@ -433,4 +437,37 @@ func FuzzMeter(f *testing.F) {
 			t.Fatalf("%+v", r)
 		}
 	})
+}
+
+// TestGenerate_DocumentsCostTheirText: bytes that are text cost by the byte at
+// most, and a picture by its area, wherever they stand.
+func TestGenerate_DocumentsCostTheirText(t *testing.T) {
+	t.Parallel()
+	d, err := gemini.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2_000_000
+	data := strings.Repeat("AAAA", n/4)
+	for name, tc := range map[string]struct {
+		parts       string
+		least, most int64
+	}{
+		"text":                {`{"inlineData":{"mimeType":"text/plain","data":"` + data + `"}}`, n * 3 / 4, 2 * n},
+		"by the other name":   {`{"inline_data":{"mime_type":"text/plain","data":"` + data + `"}}`, n * 3 / 4, 2 * n},
+		"a document of pages": {`{"inlineData":{"mimeType":"application/pdf","data":"AAAA"}}`, 1_000_000, 1_010_000},
+		"in a tool's answer":  {`{"functionResponse":{"name":"f","response":{},"parts":[{"inlineData":{"mimeType":"text/csv","data":"` + data + `"}}]}}`, n * 3 / 4, 2 * n},
+		"a picture":           {`{"inlineData":{"mimeType":"image/png","data":"` + data + `"}}`, 10_000, 11_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			call, err := d.Read(gateway.Generate, "/v1beta/models/m:generateContent", http.Header{}, []byte(`{"contents":[{"role":"user","parts":[`+tc.parts+`]}]}`), gateway.Pin{Name: "m"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if call.Bound < tc.least || call.Bound > tc.most || call.Input > call.Bound {
+				t.Errorf("the bound is %d, want it between %d and %d; the estimate is %d", call.Bound, tc.least, tc.most, call.Input)
+			}
+		})
+	}
 }

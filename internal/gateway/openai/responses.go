@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/gateway/document"
@@ -40,7 +41,7 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 		return nil, err
 	}
 	call.Endpoint, call.Target = e, target
-	call.Removed = append(call.Removed, emptyReasoning(call.Body)...)
+	call.Removed = append(call.Removed, hollowItems(call.Body)...)
 	if !st.count {
 		if call.Body.Get("store").IsTrue() {
 			call.Removed = append(call.Removed, "store: true")
@@ -63,17 +64,53 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 	return call, nil
 }
 
-// emptyReasoning takes out items of reasoning that hold none of it: the
-// provider would look for it in what it keeps.
-func emptyReasoning(v *document.Value) (removed []string) {
+// hollow names what an item has only the id of: the provider would look for the
+// rest in what it keeps. Empty: it has something.
+func hollow(item *document.Value) string {
+	kind := item.Get("type").Str()
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			v := item.Get(name)
+			return v != nil && (v.Text != "" || len(v.Items)+len(v.Members) > 0)
+		})
+	}
+	switch kind {
+	case "reasoning":
+		if has("encrypted_content", "content") {
+			return ""
+		}
+	case "compaction", "compaction_summary", "context_compaction":
+		if has("encrypted_content") {
+			return ""
+		}
+	case "local_shell_call":
+		if has("action") {
+			return ""
+		}
+	case "computer_call":
+		if has("action", "actions") {
+			return ""
+		}
+	case "tool_search_call":
+		if has("arguments", "call_id") {
+			return ""
+		}
+	default:
+		return ""
+	}
+	return kind
+}
+
+// hollowItems takes out items that are hollow.
+func hollowItems(v *document.Value) (removed []string) {
 	input := v.Get("input")
 	if input == nil {
 		return nil
 	}
 	kept := input.Items[:0]
 	for _, item := range input.Items {
-		if item.Get("type").Str() == "reasoning" && item.Get("encrypted_content").Str() == "" && item.Get("content") == nil {
-			removed = append(removed, "input: reasoning that is not in the request")
+		if what := hollow(item); what != "" {
+			removed = append(removed, "input: "+what+" that is not in the request")
 			continue
 		}
 		kept = append(kept, item)

@@ -171,7 +171,7 @@ func (l *loader) weight(name string) (weight, error) {
 	if def == nil {
 		return weight{}, fmt.Errorf("there is no weight %q", name)
 	}
-	if err := only(def, "per", "min", "max", "note"); err != nil {
+	if err := only(def, "per", "min", "max", "text", "note"); err != nil {
 		return weight{}, fmt.Errorf("the weight %q: %w", name, err)
 	}
 	per, perOK := def.Get("per").Int()
@@ -180,7 +180,7 @@ func (l *loader) weight(name string) (weight, error) {
 	if !perOK || !leastOK || !mostOK || per < 1 || least < 0 || most < least {
 		return weight{}, fmt.Errorf("the weight %q needs per, min and max", name)
 	}
-	return weight{per: per, least: least, most: most}, nil
+	return weight{per: per, least: least, most: most, text: def.Get("text").IsTrue()}, nil
 }
 
 // snake writes a name in snake_case.

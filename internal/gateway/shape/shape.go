@@ -48,7 +48,7 @@ type Shape struct {
 // Result is what a walk found.
 type Result struct {
 	Tokens  int64    // the estimate of what the document costs as input
-	Bound   int64    // what it costs at most: no byte of text is more than a token, and no image or document more than its weight's most
+	Bound   int64    // what it costs at most: no byte of the request is more than a token, and no image or document more than its weight's most
 	Removed []string // what was taken out, each as "tools[3]: web_search_20250305"; the first hundred
 }
 
@@ -68,7 +68,7 @@ func (s *Shape) Walk(typ string, v *document.Value) (Result, error) {
 	if refusal != nil {
 		return Result{}, refusal
 	}
-	return w.result(), nil
+	return w.result(v), nil
 }
 
 // Judge tells what the named type says about a string: of the values of a set,
@@ -162,12 +162,25 @@ type entry struct {
 }
 
 // weight estimates the tokens of encoded bytes: one for each "per" of them,
-// within bounds.
-type weight struct{ per, least, most int64 }
+// within bounds. What may be text is bounded by its bytes as well, of which there
+// are three for each four that encode them.
+type weight struct {
+	per, least, most int64
+
+	text bool
+}
 
 func (w weight) tokens(n int) int64 {
 	if w.per <= 0 {
-		return w.most
+		return w.bound(n)
 	}
-	return min(max(int64(n)/w.per, w.least), w.most)
+	return min(max(int64(n)/w.per, w.least), w.bound(n))
+}
+
+// bound is what n encoded bytes cost at most.
+func (w weight) bound(n int) int64 {
+	if w.text {
+		return max(w.most, (3*int64(n)+3)/4)
+	}
+	return w.most
 }

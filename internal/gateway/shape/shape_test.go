@@ -258,6 +258,33 @@ func TestShape_EstimatesTokens(t *testing.T) {
 	}
 }
 
+// TestShape_BoundIsOne: whatever a request is made of, no byte that is sent is
+// beyond the bound, but those of an image, which costs by its area.
+func TestShape_BoundIsOne(t *testing.T) {
+	t.Parallel()
+	s := load(t, file)
+	for name, tc := range map[string]struct {
+		in          string
+		least, most int64
+	}{
+		"text":                  {`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`, 1000, 1100},
+		"items that say little": {`{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":""},`, 999) + `{"role":"user","content":""}]}`, 28_000, 60_000},
+		"names":                 {`{"model":"m","messages":[],"tools":[` + strings.Repeat(`{"name":"`+strings.Repeat("n", 64)+`"},`, 99) + `{"name":"n"}]}`, 7000, 9000},
+		"an image":              {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 90_000) + `"}}`), 50, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := s.Walk("request", parse(t, tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Bound < tc.least || got.Bound > tc.most {
+				t.Errorf("the bound is %d, want it between %d and %d", got.Bound, tc.least, tc.most)
+			}
+		})
+	}
+}
+
 func TestShape_RemovedIsBounded(t *testing.T) {
 	t.Parallel()
 	v := parse(t, with(`"tools":[`+strings.Repeat(`{"type":"search"},`, 5000)+`{"name":"t"}]`))

@@ -24,6 +24,7 @@ type walker struct {
 	bytes   int64 // of text
 	tokens  int64 // of all else
 	unsure  int64 // by how much that may be more
+	blobs   int64 // bytes of what costs by its weight
 }
 
 // step is one of a path: a name, or an index where there is none.
@@ -32,12 +33,15 @@ type step struct {
 	index int
 }
 
-func (w *walker) result() Result {
+// result counts every byte of what is sent for the bound, names and braces too:
+// a provider writes more or less around each item, and there can be any number of
+// items that say nothing.
+func (w *walker) result(v *document.Value) Result {
 	removed := w.removed
 	if w.more > 0 {
 		removed = append(removed, fmt.Sprintf("and %d more", w.more))
 	}
-	return Result{Tokens: w.tokens + (w.bytes+2)/3, Bound: w.tokens + w.unsure + w.bytes, Removed: removed}
+	return Result{Tokens: w.tokens + (w.bytes+2)/3, Bound: w.tokens + w.unsure + size(v) - w.blobs, Removed: removed}
 }
 
 // walk judges a value. gone says that it is to be taken out, and was told.
@@ -92,7 +96,8 @@ func (w *walker) str(s string, r *rule) *gateway.Refusal {
 	case blob:
 		n := r.blob.tokens(len(s))
 		w.tokens += n
-		w.unsure += r.blob.most - n
+		w.unsure += r.blob.bound(len(s)) - n
+		w.blobs += int64(len(s))
 	default:
 	}
 	return nil
