@@ -55,7 +55,7 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 			{"--memory 0", []string{"--memory"}},
 			{"--memory=-1", []string{"--memory"}},
 			{"--memory -1", []string{"--memory", "-1 is no value", "--memory=VALUE"}},
-			{"--memory 1K", []string{"--memory", "64M"}},
+			{"--memory 1K", []string{"--memory", "96M"}},
 			{"--memory 1e99", []string{"--memory"}},
 			{"--cpus 0", []string{"--cpus"}},
 			{"--cpus x", []string{"--cpus", "0.5"}},

@@ -53,7 +53,7 @@ func (f LimitFlags) Limits(cpus int, memory int64) bailey.Limits {
 // The least that a sandbox starts and lives with: its own kernel takes memory,
 // its first process threads and descriptors.
 const (
-	minMemory    = 64 << 20
+	minMemory    = 96 << 20
 	minProcesses = 16
 	minOpenFiles = 32
 )

@@ -149,8 +149,11 @@ func (s *Service) choose(r *task.Request, models []task.Model) (task.Model, erro
 		return m, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the running service finds no agent that speaks the protocol of model %s (%s)", m.ID, m.Dialect), "install one that does (docs/agents.md), or name another model; "+s.looked())
 	case r.Harness == "":
 		r.Harness = m.Harnesses[0]
+	case !slices.ContainsFunc(models, func(m task.Model) bool { return slices.Contains(m.Harnesses, r.Harness) }):
+		return m, bailey.NewError(bailey.NotFound, fmt.Sprintf("the running service finds no agent %q that could work with a model", line(r.Harness, mostName)),
+			"with model "+m.ID+" can: "+strings.Join(m.Harnesses, ", ")+"; "+s.looked())
 	case !slices.Contains(m.Harnesses, r.Harness):
-		return m, invalid(fmt.Sprintf("agent %q cannot work with model %s: the running service does not find it, or it does not speak the model's protocol (%s)", line(r.Harness, mostName), m.ID, m.Dialect),
+		return m, invalid(fmt.Sprintf("agent %q does not speak the protocol of model %s (%s)", line(r.Harness, mostName), m.ID, m.Dialect),
 			"with it can: "+strings.Join(m.Harnesses, ", ")+"; "+s.looked())
 	}
 	return m, nil

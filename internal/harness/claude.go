@@ -106,6 +106,7 @@ func claudeFiles(h Host, p *Preset, deny []string) {
 	}
 	settings := map[string]any{
 		"permissions":                       permissions,
+		"env":                               map[string]any{"DISABLE_AUTOUPDATER": "1"}, // it writes that here itself
 		"skipDangerousModePermissionPrompt": true,
 		"skipAutoPermissionPrompt":          true,
 		"skipWebFetchPreflight":             true, // it would ask a host that no rule names

@@ -74,7 +74,7 @@ func (p Place) doubts() ([]string, error) {
 		}
 		switch now, err := p.readProjectIn(dir); {
 		case err != nil || now == nil:
-			out = append(out, path+" was trusted and is gone: what it denied is denied no more (bailey policy trust --revoke forgets it)")
+			out = append(out, path+" was trusted and is gone: what it may have denied is denied no more (bailey policy trust --revoke forgets it)")
 		case path != here:
 			out = append(out, path+" was trusted and is passed over here: another one is nearer, or a git repository begins below it")
 		case !bytes.Equal(now, was):

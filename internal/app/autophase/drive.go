@@ -278,6 +278,9 @@ func (d *Driver) introduce() {
 		text += fmt.Sprintf(", %d done before", done)
 	}
 	d.Say("%s", text)
+	if d.record.Left() == 0 {
+		d.Say("every unit is done, or its box is ticked in the plan, as bailey does; one that is not ticked is done again")
+	}
 	d.Say("validation: %s", terminal.Sanitize(d.record.Validation))
 }
 

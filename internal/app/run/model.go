@@ -119,6 +119,9 @@ func recordFolder(h Host, dir, workspace string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(h.Dir, dir)
 	}
+	if sandbox.Within(filepath.Clean(dir), workspace) {
+		return "", recordInWorkspace(dir)
+	}
 	above, err := beneath.Folder(filepath.Dir(dir), workspace) // in a workspace an agent's link would choose where
 	if err == nil {
 		err = beneath.MkdirPrivate(above, filepath.Base(dir))
@@ -135,9 +138,13 @@ func recordFolder(h Host, dir, workspace string) (string, error) {
 		return "", bailey.WrapError(bailey.Invalid, "--record "+dir, err, "name a folder that is there and that you may write to")
 	}
 	if sandbox.Within(real, workspace) {
-		return "", bailey.NewError(bailey.Invalid, "--record "+dir+" lies in the workspace, where the sandbox could change it", "name a folder outside")
+		return "", recordInWorkspace(dir)
 	}
 	return real, nil
+}
+
+func recordInWorkspace(dir string) error {
+	return bailey.NewError(bailey.Invalid, "--record "+dir+" lies in the workspace, where the sandbox could change it", "name a folder outside")
 }
 
 // realFolder is where a folder lies that a person named.

@@ -129,9 +129,14 @@ func (u *running) noteModel(e bailey.Event) {
 			n.removed[what] = true
 		}
 	}
-	if e.Reason == "" {
-		return
+	if e.Reason != "" {
+		u.noteFailure(n, e)
 	}
+}
+
+// noteFailure keeps why a call came to nothing, and says at once what the person
+// has to know: some agents try for minutes, and say nothing.
+func (u *running) noteFailure(n *modelUse, e bailey.Event) {
 	if e.Reason == "budget_spent" && n.spent == "" {
 		n.spent = e.Message
 		u.out.must("model: %s", e.Message)
@@ -141,6 +146,9 @@ func (u *running) noteModel(e bailey.Event) {
 	}
 	if n.codes[e.Reason] == "" && len(n.codes) < mostRemoved {
 		n.codes[e.Reason] = e.Message
+	}
+	if e.Reason == "provider_unreachable" && n.failed[n.codes[e.Reason]] == 0 {
+		u.out.must("model: %s", e.Message)
 	}
 	n.failed[n.codes[e.Reason]]++
 }

@@ -39,7 +39,7 @@ func (d *dog) checkMemory() {
 	}
 	used := max(file, sum(ids, share)) + kept
 	if used > limit {
-		d.condemn(watch.Memory, used, fmt.Sprintf("out of memory: the sandbox used %d bytes of %d", used, limit))
+		d.condemn(watch.Memory, used, fmt.Sprintf("out of memory: the sandbox used %d MiB of %d", (used+1<<20-1)>>20, limit>>20))
 	}
 }
 

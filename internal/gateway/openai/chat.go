@@ -75,4 +75,13 @@ func (c *Chat) SetOutput(call *gateway.Call, n int64) {
 		return
 	}
 	call.Output = lower(call.Body, max(n, 1), st.limits...)
+	// Some servers count thoughts beside the answer.
+	for _, t := range []struct {
+		of   *document.Value
+		name string
+	}{{call.Body, "thinking_budget"}, {call.Body.Get("thinking"), "budget_tokens"}, {call.Body.Get("reasoning"), "max_tokens"}} {
+		if asked, ok := t.of.Get(t.name).Int(); ok && asked > call.Output {
+			t.of.Set(t.name, document.NewInt(call.Output))
+		}
+	}
 }

@@ -15,8 +15,11 @@ func Checks() map[string]Check {
 	return map[string]Check{"data_uri": dataURI, "plain": plain}
 }
 
+// dataURI is a check for bytes in the place of an address (RFC 2397): what stands
+// before their comma is a media type and no address of its own.
 func dataURI(s string) *gateway.Refusal {
-	if len(s) >= 5 && strings.EqualFold(s[:5], "data:") {
+	head, _, found := strings.Cut(s[:min(len(s), mostDataHead)], ",")
+	if kind, ok := strings.CutPrefix(strings.ToLower(head), "data:"); ok && found && !strings.ContainsAny(kind, ":?#@%\\ ") && !strings.Contains(kind, "//") {
 		return nil
 	}
 	return &gateway.Refusal{
@@ -25,6 +28,9 @@ func dataURI(s string) *gateway.Refusal {
 		Detail: "the provider would fetch this address for the sandbox; send the bytes themselves, as a data: URI",
 	}
 }
+
+// mostDataHead bounds what stands before the bytes of a data: URI.
+const mostDataHead = 256
 
 func plain(s string) *gateway.Refusal {
 	ok := s != "" && len(s) <= 256
