@@ -53,7 +53,7 @@ func TestService_ReadsTheSettingsAnew(t *testing.T) {
 	if s, _ := d.run("echo made >made.txt"); s.Status != "success" {
 		t.Errorf("twin: %+v", s)
 	}
-	d.refused([]string{`agent "codex" cannot work with model small: the running service does not find it`, "the PATH of its start", filepath.Dir(y.Home), "bailey serve stop"}, "task", "run", "--harness", "codex", "true")
+	d.refused([]string{`the running service finds no agent "codex" that could work with a model`, "the PATH of its start", filepath.Dir(y.Home), "bailey serve stop"}, "task", "run", "--harness", "codex", "true")
 	d.y.Run(t, "serve", "stop").OK(t)
 	d.config("tasks: {roots: [src]}\n")
 	d.refused([]string{"could not be started", file + ":1:17"}, "task", "ls")
