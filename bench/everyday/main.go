@@ -262,9 +262,15 @@ func (l *lab) phase(ctx context.Context) (time.Duration, error) {
 	return took / units, err
 }
 
-// agent is what a unit's agent takes that nobody validates and commits.
+// agent is what a unit's agent takes that nobody validates and commits. Its work
+// is not kept.
 func (l *lab) agent(ctx context.Context) (time.Duration, error) {
-	return l.timed(ctx, l.repo, l.bailey, "run", "--quiet", "--", "sh", ".agents/agent.sh")
+	took, err := l.timed(ctx, l.repo, l.bailey, "run", "--quiet", "--", "sh", ".agents/agent.sh")
+	for _, argv := range [][]string{{"git", "reset", "-q", "--hard"}, {"git", "clean", "-qf"}} {
+		_, undo := l.timed(ctx, l.repo, argv...)
+		err = errors.Join(err, undo)
+	}
+	return took, err
 }
 
 // byHand is what somebody does who has no phases.
