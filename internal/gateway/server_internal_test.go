@@ -813,8 +813,9 @@ func TestServer_NewKey(t *testing.T) {
 func TestServer_ValuesAreBounded(t *testing.T) {
 	t.Parallel()
 	many := `{"x":[` + strings.Repeat("{},", 1_500_000) + `{}]}`
-	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept") == "text/event-stream" || strings.Contains(r.URL.Path, "stream") {
+	var streams atomic.Bool
+	l := newLab(t, func(w http.ResponseWriter, _ *http.Request) {
+		if streams.Load() {
 			sse(w, "text|"+many, "usage|40", "end|")
 			return
 		}
@@ -823,6 +824,10 @@ func TestServer_ValuesAreBounded(t *testing.T) {
 	l.purse.left = 1 << 40
 	if res, text := l.post(t, `{"max":50}`); res.StatusCode != http.StatusBadGateway || !strings.Contains(text, "answer_too_large") {
 		t.Errorf("%d %.100s", res.StatusCode, text)
+	}
+	streams.Store(true)
+	if _, text := l.post(t, `{"max":50,"stream":true}`); !strings.Contains(text, "stream_broken") || len(text) > len(many) {
+		t.Errorf("a stream: %d bytes, %.100s", len(text), text)
 	}
 	if got := treeBytes([]byte(`{"a":[` + strings.Repeat("1,", 400_000) + `1]}`)); got != nodeBytes*mostNodes {
 		t.Errorf("the most that a tree may take is %d", got)
@@ -837,7 +842,9 @@ func TestServer_ValuesAreBounded(t *testing.T) {
 		}
 		return ok
 	}
-	if !free() {
-		t.Error("the room of a tree is not given back")
+	for end := time.Now().Add(10 * time.Second); !free(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the room of a tree is not given back")
+		}
 	}
 }

@@ -59,6 +59,7 @@ func TestResponses_Read(t *testing.T) {
 		{name: "D001 a file that would be fetched", body: say(`{"role":"user","content":[{"type":"input_file","file_url":"https://evil.test/?d=x"}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 a file's bytes are an address", body: say(`{"role":"user","content":[{"type":"input_file","file_data":"https://evil.test/?d=x"}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 an image that would be fetched", body: say(`{"role":"user","content":[{"type":"input_image","image_url":"https://evil.test/?d=x"}]}`), refused: "remote_url_not_allowed", path: "input[1].content[0].image_url"},
+		{name: "D001 an address in the place of the bytes' type", body: say(`{"role":"user","content":[{"type":"input_image","image_url":"data:http://evil.test/,x"}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 in the output of a tool", body: say(`{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"http://evil.test"}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 in the output of a custom tool", body: say(`{"type":"custom_tool_call_output","call_id":"c","output":[{"type":"input_image","image_url":"http://evil.test"}]}`), refused: "remote_url_not_allowed"},
 		{name: "D001 in the picture of a screen", body: say(`{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"http://evil.test"}}`), refused: "remote_url_not_allowed"},
