@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -327,5 +329,153 @@ func TestEGR13_UpstreamProject(t *testing.T) {
 		saysAll(t, r, helloAllowed, "hello from evil.test", "trusted too: 1 certificates of "+lab.CAFile())
 		userPolicy(t, y, "net: {allow: [evil.test], upstream: {ca: "+lab.CAFile()+"}}\n")
 		saysAll(t, y.Sh(t, script, "--tool", "curl"), "hello from evil.test")
+	})
+}
+
+// TestEGR05_UpstreamToProviders: providers of models are reached by way of the
+// network's own proxy too, by runs and by the commands about models, whether the
+// sandbox has a network or none; the login is seen by neither side.
+func TestEGR05_UpstreamToProviders(t *testing.T) {
+	t.Attr("claim", "EGR-05")
+	t.Attr("claim", "SEC-06")
+	t.Parallel()
+	const login = "me:canary-pass-4713"
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		lab := netlab.New(t)
+		x := newExit(t, lab, login)
+		y.Wrap = lab.Enter
+		y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(login) }, "secret", "set", "exit", "--for", "gateway").OK(t)
+		w := newModelWorld(t, y, "anthropic", nil)
+		p := &headed{}
+		lab.Handle("corp.test", p)
+		list := []modelTry{talk("anthropic", "call", hello)}
+		putCalls(t, y, list)
+		at := func(url string) {
+			w.url = url
+			w.models(t, "anthropic")
+			if !strings.HasPrefix(url, "http:") {
+				return
+			}
+			const name = ".config/bailey/models.yaml"
+			text, err := os.ReadFile(filepath.Join(y.Home, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			y.WriteHome(t, name, strings.Replace(string(text), "kind:", "insecure_http: true, kind:", 1))
+		}
+		call := func(settings string, flags ...string) (string, string) {
+			t.Helper()
+			userPolicy(t, y, "net: {upstream: {"+settings+"}}\n")
+			r := y.Run(t, append(append([]string{"run", "--model", "small"}, flags...), "--", "./calls", "tries.json")...).OK(t)
+			g := callResults(t, list, r.Stdout)["call"]
+			for _, secret := range []string{"canary", "words-of-the-proxy", base64.StdEncoding.EncodeToString([]byte(login))} {
+				if strings.Contains(r.Stdout+r.Stderr, secret) {
+					t.Errorf("%s: %s is to be seen:\n%s%s", settings, secret, r.Stdout, r.Stderr)
+				}
+			}
+			return fmt.Sprintf("%d %s", g.Status, g.Body), strings.Join(x.asked(), " ")
+		}
+		const proxy = "proxy: 'http://" + exitAt + "'"
+		ca := ", ca: " + lab.CAFile()
+		for name, c := range map[string]struct {
+			url, settings string
+			flags         []string
+			answer, asked string
+		}{
+			"by a tunnel":         {"https://corp.test", proxy + ", login: exit" + ca, nil, "200 ", "corp.test:443"},
+			"with a network":      {"https://corp.test", proxy + ", login: exit" + ca, []string{"--allow", "allow.test"}, "200 ", "corp.test:443"},
+			"of a host's own":     {"https://corp.test", proxy + ", login: exit", nil, "certificate", "corp.test:443"},
+			"without the login":   {"https://corp.test", proxy + ca, nil, "your upstream proxy wants a login", "corp.test:443 corp.test:443"},
+			"in the clear":        {"http://corp.test", proxy + ", login: exit", nil, "200 ", "corp.test:80"},
+			"forwarded":           {"http://corp.test", proxy + ", login: exit, plain_http: forward", nil, "200 ", "POST http://corp.test/v1/messages"},
+			"forwarded, no login": {"http://corp.test", proxy + ", plain_http: forward", nil, "your upstream proxy wants a login", "POST http://corp.test/v1/messages POST http://corp.test/v1/messages"},
+			"refused":             {"https://refused.test", proxy + ", login: exit" + ca, nil, "your upstream proxy refused refused.test:443 with status 403", "refused.test:443 refused.test:443"},
+			"directly":            {"https://corp.test", proxy + ", no_proxy: [corp.test], login: exit" + ca, nil, "cannot be reached", ""},
+			"who is no provider":  {"https://allow.test", "ca: " + lab.CAFile(), nil, "502 ", ""},
+		} {
+			at(c.url)
+			p.take()
+			answer, asked := call(c.settings, c.flags...)
+			if !strings.Contains(answer, c.answer) || asked != c.asked {
+				t.Errorf("%s: %s; the proxy was asked for %q, want %q", name, answer, asked, c.asked)
+			}
+			keys := p.take()
+			if c.answer == "200 " != (len(keys) == 1 && keys[0] == w.key+" ") || c.answer != "200 " && len(keys) > 0 {
+				t.Errorf("%s: the provider got %q", name, keys)
+			}
+		}
+		// The commands about models go the same way.
+		at("https://corp.test")
+		userPolicy(t, y, "net: {upstream: {"+proxy+", login: exit"+ca+"}}\n")
+		saysAll(t, y.Run(t, "models", "check").OK(t), "ok")
+		saysAll(t, y.Run(t, "models", "test").OK(t), "real-1")
+		saysAll(t, y.Run(t, "models", "list", "--json").OK(t), `"reachable": true`)
+		if asked := strings.Join(x.asked(), " "); asked != "corp.test:443 corp.test:443 corp.test:443" {
+			t.Errorf("the proxy was asked for %s", asked)
+		}
+		userPolicy(t, y, "net: {upstream: {"+ca[2:]+"}}\n")
+		saysAll(t, y.Run(t, "models", "check").Exit(t, 1), "cannot be reached")
+		y.Run(t, "models", "test").Exit(t, 125)
+		if asked := x.asked(); len(asked) > 0 {
+			t.Errorf("the proxy was asked for %v", asked)
+		}
+	})
+}
+
+// headed is a provider that answers calmly, and notes the key and the proxy's
+// login of each request.
+type headed struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (h *headed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.keys = append(h.keys, r.Header.Get("X-Api-Key")+" "+r.Header.Get("Proxy-Authorization"))
+	h.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, body, _ := strings.Cut(calm, "\r\n\r\n")
+	_, _ = io.WriteString(w, body)
+}
+
+func (h *headed) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := h.keys
+	h.keys = nil
+	return out
+}
+
+// TestEGR05_UpstreamOfTasks: the model of a task, which has no network, is
+// reached by way of the network's own proxy as that of a run is.
+func TestEGR05_UpstreamOfTasks(t *testing.T) {
+	t.Attr("claim", "EGR-05")
+	t.Parallel()
+	const login = "me:canary-pass-4714"
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		d := newTaskDesk(t, y, "anthropic", "")
+		p := &headed{} // the proxy, which answers in the provider's place
+		d.w.serve(t, p)
+		proxy := d.w.url
+		y.WriteHome(t, ".config/bailey/models.yaml", "default: small\nproviders: {far: {kind: anthropic, base_url: 'http://corp.test', insecure_http: true}}\nmodels: {small: {provider: far, name: real-1, context: 200000, max_output: 100, dialect: anthropic}}\n")
+		y.RunWith(t, func(c *exec.Cmd) { c.Stdin = strings.NewReader(login) }, "secret", "set", "exit", "--for", "gateway").OK(t)
+		ask := func(upstream string) string {
+			t.Helper()
+			userPolicy(t, y, "tasks: {roots: ["+y.Dir+"], mcp_listen: \"off\"}\nnet: {upstream: {"+upstream+"}}\n")
+			s, r := d.run(`curl -sS -m 20 -H "Authorization: Bearer $ANTHROPIC_AUTH_TOKEN" -H "Content-Type: application/json" -H "anthropic-version: 2023-06-01" -d '` + hello + `' $ANTHROPIC_BASE_URL/v1/messages >answer 2>&1; env >>answer`)
+			if s.Result == nil || strings.Contains(r.Stdout, "canary") {
+				t.Fatalf("%+v %s", s, r.Stderr)
+			}
+			return s.Result.Diff
+		}
+		answer := ask("proxy: '" + proxy + "', login: exit, plain_http: forward")
+		want := " Basic " + base64.StdEncoding.EncodeToString([]byte(login))
+		if keys := p.take(); !strings.Contains(answer, `"text":"calm"`) || len(keys) != 1 || keys[0] != want {
+			t.Errorf("the proxy got %q, the agent\n%s", keys, answer)
+		}
+		// Twin: without a proxy nobody knows the name.
+		if answer = ask(""); !strings.Contains(answer, "cannot be reached") || len(p.take()) > 0 {
+			t.Errorf("without the proxy: %s", answer)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/pricing"
@@ -36,6 +37,15 @@ func (a *app) models() (*models.Config, error) {
 		return nil, e.Short(models.CheckCommand)
 	}
 	return c, err
+}
+
+// via is how the providers are reached.
+func (a *app) via() (models.Via, error) {
+	proxy, extra, err := run.Upstream(a.host)
+	if err != nil {
+		return models.Via{}, err
+	}
+	return models.NewVia(proxy, extra)
 }
 
 // modelNames lists the models, for completion.
@@ -159,7 +169,11 @@ func (c *modelsListCommand) Run(a *app) error {
 }
 
 func modelRows(a *app, cfg *models.Config) ([]modelRow, error) {
-	reach := cfg.Reach(a.ctx, reachWait)
+	via, err := a.via()
+	if err != nil {
+		return nil, err
+	}
+	reach := cfg.Reach(a.ctx, reachWait, via)
 	slots := budget.SlotsIn(a.host.Dirs.Runtime)
 	rows := make([]modelRow, 0, len(cfg.Models))
 	for i := range cfg.Models {
@@ -295,7 +309,11 @@ func (c *modelsCheckCommand) Run(a *app) error {
 		return err
 	}
 	const wait = 3 * time.Second
-	reach := cfg.Greet(a.ctx, wait)
+	via, err := a.via()
+	if err != nil {
+		return err
+	}
+	reach := cfg.Greet(a.ctx, wait, via)
 	for _, p := range cfg.Providers() {
 		err := reach[p.Name]
 		if _, network := errors.AsType[*net.OpError](err); err != nil && !network {

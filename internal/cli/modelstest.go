@@ -110,6 +110,10 @@ func (a *app) testModel(cfg *models.Config, m *models.Model, key seal.Secret) (m
 		return models.Answer{}, err
 	}
 	limits = budget.Limits{ModelDay: limits.ModelDay, Day: limits.Day}
+	via, err := a.via()
+	if err != nil {
+		return models.Answer{}, err
+	}
 	ledger, err := a.ledger(testTask)
 	if err != nil {
 		return models.Answer{}, err
@@ -118,7 +122,7 @@ func (a *app) testModel(cfg *models.Config, m *models.Model, key seal.Secret) (m
 	if err != nil {
 		return models.Answer{}, errors.Join(err, ledger.Close())
 	}
-	answer, sent, err := m.Test(a.ctx, key)
+	answer, sent, err := m.Test(a.ctx, key, via)
 	var booked error
 	switch {
 	case answer.Known:

@@ -364,1307 +364,1310 @@ var t118 task
 //go:linkname t119 github.com/bailey-dev/bailey/internal/transcript..inittask
 var t119 task
 
-//go:linkname t120 github.com/bailey-dev/bailey/internal/vault..inittask
+//go:linkname t120 github.com/bailey-dev/bailey/internal/upstream..inittask
 var t120 task
 
-//go:linkname t121 github.com/bailey-dev/bailey/internal/version..inittask
+//go:linkname t121 github.com/bailey-dev/bailey/internal/vault..inittask
 var t121 task
 
-//go:linkname t122 github.com/bailey-dev/bailey/internal/watch..inittask
+//go:linkname t122 github.com/bailey-dev/bailey/internal/version..inittask
 var t122 task
 
-//go:linkname t123 github.com/bailey-dev/bailey/internal/wire..inittask
+//go:linkname t123 github.com/bailey-dev/bailey/internal/watch..inittask
 var t123 task
 
-//go:linkname t124 github.com/bailey-dev/bailey/internal/workspace..inittask
+//go:linkname t124 github.com/bailey-dev/bailey/internal/wire..inittask
 var t124 task
 
-//go:linkname t125 github.com/bailey-dev/bailey/internal/yamlfile..inittask
+//go:linkname t125 github.com/bailey-dev/bailey/internal/workspace..inittask
 var t125 task
 
-//go:linkname t126 github.com/cenkalti/backoff..inittask
+//go:linkname t126 github.com/bailey-dev/bailey/internal/yamlfile..inittask
 var t126 task
 
-//go:linkname t127 github.com/coreos/go-systemd/v22/dbus..inittask
+//go:linkname t127 github.com/cenkalti/backoff..inittask
 var t127 task
 
-//go:linkname t128 github.com/creack/pty..inittask
+//go:linkname t128 github.com/coreos/go-systemd/v22/dbus..inittask
 var t128 task
 
-//go:linkname t129 github.com/go-json-experiment/json/internal..inittask
+//go:linkname t129 github.com/creack/pty..inittask
 var t129 task
 
-//go:linkname t130 github.com/go-json-experiment/json/internal/jsonflags..inittask
+//go:linkname t130 github.com/go-json-experiment/json/internal..inittask
 var t130 task
 
-//go:linkname t131 github.com/go-json-experiment/json/internal/jsonopts..inittask
+//go:linkname t131 github.com/go-json-experiment/json/internal/jsonflags..inittask
 var t131 task
 
-//go:linkname t132 github.com/go-json-experiment/json/internal/jsonwire..inittask
+//go:linkname t132 github.com/go-json-experiment/json/internal/jsonopts..inittask
 var t132 task
 
-//go:linkname t133 github.com/go-json-experiment/json/jsontext..inittask
+//go:linkname t133 github.com/go-json-experiment/json/internal/jsonwire..inittask
 var t133 task
 
-//go:linkname t134 github.com/godbus/dbus/v5..inittask
+//go:linkname t134 github.com/go-json-experiment/json/jsontext..inittask
 var t134 task
 
-//go:linkname t135 github.com/gofrs/flock..inittask
+//go:linkname t135 github.com/godbus/dbus/v5..inittask
 var t135 task
 
-//go:linkname t136 github.com/google/btree..inittask
+//go:linkname t136 github.com/gofrs/flock..inittask
 var t136 task
 
-//go:linkname t137 github.com/google/jsonschema-go/jsonschema..inittask
+//go:linkname t137 github.com/google/btree..inittask
 var t137 task
 
-//go:linkname t138 github.com/google/nftables..inittask
+//go:linkname t138 github.com/google/jsonschema-go/jsonschema..inittask
 var t138 task
 
-//go:linkname t139 github.com/google/nftables/alignedbuff..inittask
+//go:linkname t139 github.com/google/nftables..inittask
 var t139 task
 
-//go:linkname t140 github.com/google/nftables/binaryutil..inittask
+//go:linkname t140 github.com/google/nftables/alignedbuff..inittask
 var t140 task
 
-//go:linkname t141 github.com/google/nftables/expr..inittask
+//go:linkname t141 github.com/google/nftables/binaryutil..inittask
 var t141 task
 
-//go:linkname t142 github.com/google/nftables/internal/parseexprfunc..inittask
+//go:linkname t142 github.com/google/nftables/expr..inittask
 var t142 task
 
-//go:linkname t143 github.com/google/nftables/userdata..inittask
+//go:linkname t143 github.com/google/nftables/internal/parseexprfunc..inittask
 var t143 task
 
-//go:linkname t144 github.com/google/nftables/xt..inittask
+//go:linkname t144 github.com/google/nftables/userdata..inittask
 var t144 task
 
-//go:linkname t145 github.com/google/subcommands..inittask
+//go:linkname t145 github.com/google/nftables/xt..inittask
 var t145 task
 
-//go:linkname t146 github.com/hashicorp/yamux..inittask
+//go:linkname t146 github.com/google/subcommands..inittask
 var t146 task
 
-//go:linkname t147 github.com/klauspost/compress..inittask
+//go:linkname t147 github.com/hashicorp/yamux..inittask
 var t147 task
 
-//go:linkname t148 github.com/klauspost/compress/fse..inittask
+//go:linkname t148 github.com/klauspost/compress..inittask
 var t148 task
 
-//go:linkname t149 github.com/klauspost/compress/huff0..inittask
+//go:linkname t149 github.com/klauspost/compress/fse..inittask
 var t149 task
 
-//go:linkname t150 github.com/klauspost/compress/internal/cpuinfo..inittask
+//go:linkname t150 github.com/klauspost/compress/huff0..inittask
 var t150 task
 
-//go:linkname t151 github.com/klauspost/compress/internal/le..inittask
+//go:linkname t151 github.com/klauspost/compress/internal/cpuinfo..inittask
 var t151 task
 
-//go:linkname t152 github.com/klauspost/compress/internal/regmask..inittask
+//go:linkname t152 github.com/klauspost/compress/internal/le..inittask
 var t152 task
 
-//go:linkname t153 github.com/klauspost/compress/internal/snapref..inittask
+//go:linkname t153 github.com/klauspost/compress/internal/regmask..inittask
 var t153 task
 
-//go:linkname t154 github.com/klauspost/compress/zstd..inittask
+//go:linkname t154 github.com/klauspost/compress/internal/snapref..inittask
 var t154 task
 
-//go:linkname t155 github.com/klauspost/compress/zstd/internal/xxhash..inittask
+//go:linkname t155 github.com/klauspost/compress/zstd..inittask
 var t155 task
 
-//go:linkname t156 github.com/landlock-lsm/go-landlock/landlock..inittask
+//go:linkname t156 github.com/klauspost/compress/zstd/internal/xxhash..inittask
 var t156 task
 
-//go:linkname t157 github.com/landlock-lsm/go-landlock/landlock/internal..inittask
+//go:linkname t157 github.com/landlock-lsm/go-landlock/landlock..inittask
 var t157 task
 
-//go:linkname t158 github.com/landlock-lsm/go-landlock/landlock/syscall..inittask
+//go:linkname t158 github.com/landlock-lsm/go-landlock/landlock/internal..inittask
 var t158 task
 
-//go:linkname t159 github.com/mdlayher/netlink..inittask
+//go:linkname t159 github.com/landlock-lsm/go-landlock/landlock/syscall..inittask
 var t159 task
 
-//go:linkname t160 github.com/mdlayher/netlink/nlenc..inittask
+//go:linkname t160 github.com/mdlayher/netlink..inittask
 var t160 task
 
-//go:linkname t161 github.com/mdlayher/netlink/nltest..inittask
+//go:linkname t161 github.com/mdlayher/netlink/nlenc..inittask
 var t161 task
 
-//go:linkname t162 github.com/mdlayher/socket..inittask
+//go:linkname t162 github.com/mdlayher/netlink/nltest..inittask
 var t162 task
 
-//go:linkname t163 github.com/miekg/dns..inittask
+//go:linkname t163 github.com/mdlayher/socket..inittask
 var t163 task
 
-//go:linkname t164 github.com/moby/sys/capability..inittask
+//go:linkname t164 github.com/miekg/dns..inittask
 var t164 task
 
-//go:linkname t165 github.com/modelcontextprotocol/go-sdk/auth..inittask
+//go:linkname t165 github.com/moby/sys/capability..inittask
 var t165 task
 
-//go:linkname t166 github.com/modelcontextprotocol/go-sdk/internal/authutil..inittask
+//go:linkname t166 github.com/modelcontextprotocol/go-sdk/auth..inittask
 var t166 task
 
-//go:linkname t167 github.com/modelcontextprotocol/go-sdk/internal/json..inittask
+//go:linkname t167 github.com/modelcontextprotocol/go-sdk/internal/authutil..inittask
 var t167 task
 
-//go:linkname t168 github.com/modelcontextprotocol/go-sdk/internal/jsonrpc2..inittask
+//go:linkname t168 github.com/modelcontextprotocol/go-sdk/internal/json..inittask
 var t168 task
 
-//go:linkname t169 github.com/modelcontextprotocol/go-sdk/internal/mcpgodebug..inittask
+//go:linkname t169 github.com/modelcontextprotocol/go-sdk/internal/jsonrpc2..inittask
 var t169 task
 
-//go:linkname t170 github.com/modelcontextprotocol/go-sdk/internal/util..inittask
+//go:linkname t170 github.com/modelcontextprotocol/go-sdk/internal/mcpgodebug..inittask
 var t170 task
 
-//go:linkname t171 github.com/modelcontextprotocol/go-sdk/internal/xcontext..inittask
+//go:linkname t171 github.com/modelcontextprotocol/go-sdk/internal/util..inittask
 var t171 task
 
-//go:linkname t172 github.com/modelcontextprotocol/go-sdk/jsonrpc..inittask
+//go:linkname t172 github.com/modelcontextprotocol/go-sdk/internal/xcontext..inittask
 var t172 task
 
-//go:linkname t173 github.com/modelcontextprotocol/go-sdk/mcp..inittask
+//go:linkname t173 github.com/modelcontextprotocol/go-sdk/jsonrpc..inittask
 var t173 task
 
-//go:linkname t174 github.com/modelcontextprotocol/go-sdk/oauthex..inittask
+//go:linkname t174 github.com/modelcontextprotocol/go-sdk/mcp..inittask
 var t174 task
 
-//go:linkname t175 github.com/mohae/deepcopy..inittask
+//go:linkname t175 github.com/modelcontextprotocol/go-sdk/oauthex..inittask
 var t175 task
 
-//go:linkname t176 github.com/opencontainers/runtime-spec/specs-go..inittask
+//go:linkname t176 github.com/mohae/deepcopy..inittask
 var t176 task
 
-//go:linkname t177 github.com/opencontainers/runtime-spec/specs-go/features..inittask
+//go:linkname t177 github.com/opencontainers/runtime-spec/specs-go..inittask
 var t177 task
 
-//go:linkname t178 github.com/pavlo-v-chernykh/keystore-go/v4..inittask
+//go:linkname t178 github.com/opencontainers/runtime-spec/specs-go/features..inittask
 var t178 task
 
-//go:linkname t179 github.com/segmentio/asm/ascii..inittask
+//go:linkname t179 github.com/pavlo-v-chernykh/keystore-go/v4..inittask
 var t179 task
 
-//go:linkname t180 github.com/segmentio/asm/base64..inittask
+//go:linkname t180 github.com/segmentio/asm/ascii..inittask
 var t180 task
 
-//go:linkname t181 github.com/segmentio/asm/cpu..inittask
+//go:linkname t181 github.com/segmentio/asm/base64..inittask
 var t181 task
 
-//go:linkname t182 github.com/segmentio/asm/cpu/arm..inittask
+//go:linkname t182 github.com/segmentio/asm/cpu..inittask
 var t182 task
 
-//go:linkname t183 github.com/segmentio/asm/cpu/arm64..inittask
+//go:linkname t183 github.com/segmentio/asm/cpu/arm..inittask
 var t183 task
 
-//go:linkname t184 github.com/segmentio/asm/cpu/cpuid..inittask
+//go:linkname t184 github.com/segmentio/asm/cpu/arm64..inittask
 var t184 task
 
-//go:linkname t185 github.com/segmentio/asm/cpu/x86..inittask
+//go:linkname t185 github.com/segmentio/asm/cpu/cpuid..inittask
 var t185 task
 
-//go:linkname t186 github.com/segmentio/asm/internal/unsafebytes..inittask
+//go:linkname t186 github.com/segmentio/asm/cpu/x86..inittask
 var t186 task
 
-//go:linkname t187 github.com/segmentio/asm/keyset..inittask
+//go:linkname t187 github.com/segmentio/asm/internal/unsafebytes..inittask
 var t187 task
 
-//go:linkname t188 github.com/segmentio/encoding/ascii..inittask
+//go:linkname t188 github.com/segmentio/asm/keyset..inittask
 var t188 task
 
-//go:linkname t189 github.com/segmentio/encoding/iso8601..inittask
+//go:linkname t189 github.com/segmentio/encoding/ascii..inittask
 var t189 task
 
-//go:linkname t190 github.com/segmentio/encoding/json..inittask
+//go:linkname t190 github.com/segmentio/encoding/iso8601..inittask
 var t190 task
 
-//go:linkname t191 github.com/tailscale/hujson..inittask
+//go:linkname t191 github.com/segmentio/encoding/json..inittask
 var t191 task
 
-//go:linkname t192 github.com/vishvananda/netlink..inittask
+//go:linkname t192 github.com/tailscale/hujson..inittask
 var t192 task
 
-//go:linkname t193 github.com/vishvananda/netlink/nl..inittask
+//go:linkname t193 github.com/vishvananda/netlink..inittask
 var t193 task
 
-//go:linkname t194 github.com/vishvananda/netns..inittask
+//go:linkname t194 github.com/vishvananda/netlink/nl..inittask
 var t194 task
 
-//go:linkname t195 github.com/yosida95/uritemplate/v3..inittask
+//go:linkname t195 github.com/vishvananda/netns..inittask
 var t195 task
 
-//go:linkname t196 github.com/zalando/go-keyring..inittask
+//go:linkname t196 github.com/yosida95/uritemplate/v3..inittask
 var t196 task
 
-//go:linkname t197 github.com/zalando/go-keyring/secret_service..inittask
+//go:linkname t197 github.com/zalando/go-keyring..inittask
 var t197 task
 
-//go:linkname t198 go.yaml.in/yaml/v3..inittask
+//go:linkname t198 github.com/zalando/go-keyring/secret_service..inittask
 var t198 task
 
-//go:linkname t199 golang.org/x/crypto/blowfish..inittask
+//go:linkname t199 go.yaml.in/yaml/v3..inittask
 var t199 task
 
-//go:linkname t200 golang.org/x/crypto/chacha20..inittask
+//go:linkname t200 golang.org/x/crypto/blowfish..inittask
 var t200 task
 
-//go:linkname t201 golang.org/x/crypto/chacha20poly1305..inittask
+//go:linkname t201 golang.org/x/crypto/chacha20..inittask
 var t201 task
 
-//go:linkname t202 golang.org/x/crypto/cryptobyte..inittask
+//go:linkname t202 golang.org/x/crypto/chacha20poly1305..inittask
 var t202 task
 
-//go:linkname t203 golang.org/x/crypto/cryptobyte/asn1..inittask
+//go:linkname t203 golang.org/x/crypto/cryptobyte..inittask
 var t203 task
 
-//go:linkname t204 golang.org/x/crypto/curve25519..inittask
+//go:linkname t204 golang.org/x/crypto/cryptobyte/asn1..inittask
 var t204 task
 
-//go:linkname t205 golang.org/x/crypto/hkdf..inittask
+//go:linkname t205 golang.org/x/crypto/curve25519..inittask
 var t205 task
 
-//go:linkname t206 golang.org/x/crypto/internal/alias..inittask
+//go:linkname t206 golang.org/x/crypto/hkdf..inittask
 var t206 task
 
-//go:linkname t207 golang.org/x/crypto/internal/poly1305..inittask
+//go:linkname t207 golang.org/x/crypto/internal/alias..inittask
 var t207 task
 
-//go:linkname t208 golang.org/x/crypto/pbkdf2..inittask
+//go:linkname t208 golang.org/x/crypto/internal/poly1305..inittask
 var t208 task
 
-//go:linkname t209 golang.org/x/crypto/scrypt..inittask
+//go:linkname t209 golang.org/x/crypto/pbkdf2..inittask
 var t209 task
 
-//go:linkname t210 golang.org/x/crypto/ssh..inittask
+//go:linkname t210 golang.org/x/crypto/scrypt..inittask
 var t210 task
 
-//go:linkname t211 golang.org/x/crypto/ssh/agent..inittask
+//go:linkname t211 golang.org/x/crypto/ssh..inittask
 var t211 task
 
-//go:linkname t212 golang.org/x/crypto/ssh/internal/bcrypt_pbkdf..inittask
+//go:linkname t212 golang.org/x/crypto/ssh/agent..inittask
 var t212 task
 
-//go:linkname t213 golang.org/x/crypto/ssh/knownhosts..inittask
+//go:linkname t213 golang.org/x/crypto/ssh/internal/bcrypt_pbkdf..inittask
 var t213 task
 
-//go:linkname t214 golang.org/x/exp/constraints..inittask
+//go:linkname t214 golang.org/x/crypto/ssh/knownhosts..inittask
 var t214 task
 
-//go:linkname t215 golang.org/x/mod/semver..inittask
+//go:linkname t215 golang.org/x/exp/constraints..inittask
 var t215 task
 
-//go:linkname t216 golang.org/x/net/bpf..inittask
+//go:linkname t216 golang.org/x/mod/semver..inittask
 var t216 task
 
-//go:linkname t217 golang.org/x/net/dns/dnsmessage..inittask
+//go:linkname t217 golang.org/x/net/bpf..inittask
 var t217 task
 
-//go:linkname t218 golang.org/x/net/http/httpguts..inittask
+//go:linkname t218 golang.org/x/net/dns/dnsmessage..inittask
 var t218 task
 
-//go:linkname t219 golang.org/x/net/http/httpproxy..inittask
+//go:linkname t219 golang.org/x/net/http/httpguts..inittask
 var t219 task
 
-//go:linkname t220 golang.org/x/net/idna..inittask
+//go:linkname t220 golang.org/x/net/http/httpproxy..inittask
 var t220 task
 
-//go:linkname t221 golang.org/x/net/internal/iana..inittask
+//go:linkname t221 golang.org/x/net/idna..inittask
 var t221 task
 
-//go:linkname t222 golang.org/x/net/internal/socket..inittask
+//go:linkname t222 golang.org/x/net/internal/iana..inittask
 var t222 task
 
-//go:linkname t223 golang.org/x/net/ipv4..inittask
+//go:linkname t223 golang.org/x/net/internal/socket..inittask
 var t223 task
 
-//go:linkname t224 golang.org/x/net/ipv6..inittask
+//go:linkname t224 golang.org/x/net/ipv4..inittask
 var t224 task
 
-//go:linkname t225 golang.org/x/net/netutil..inittask
+//go:linkname t225 golang.org/x/net/ipv6..inittask
 var t225 task
 
-//go:linkname t226 golang.org/x/net/publicsuffix..inittask
+//go:linkname t226 golang.org/x/net/netutil..inittask
 var t226 task
 
-//go:linkname t227 golang.org/x/oauth2..inittask
+//go:linkname t227 golang.org/x/net/publicsuffix..inittask
 var t227 task
 
-//go:linkname t228 golang.org/x/oauth2/internal..inittask
+//go:linkname t228 golang.org/x/oauth2..inittask
 var t228 task
 
-//go:linkname t229 golang.org/x/sync/errgroup..inittask
+//go:linkname t229 golang.org/x/oauth2/internal..inittask
 var t229 task
 
-//go:linkname t230 golang.org/x/sync/semaphore..inittask
+//go:linkname t230 golang.org/x/sync/errgroup..inittask
 var t230 task
 
-//go:linkname t231 golang.org/x/sys/cpu..inittask
+//go:linkname t231 golang.org/x/sync/semaphore..inittask
 var t231 task
 
-//go:linkname t232 golang.org/x/sys/unix..inittask
+//go:linkname t232 golang.org/x/sys/cpu..inittask
 var t232 task
 
-//go:linkname t233 golang.org/x/text/secure/bidirule..inittask
+//go:linkname t233 golang.org/x/sys/unix..inittask
 var t233 task
 
-//go:linkname t234 golang.org/x/text/transform..inittask
+//go:linkname t234 golang.org/x/text/secure/bidirule..inittask
 var t234 task
 
-//go:linkname t235 golang.org/x/text/unicode/bidi..inittask
+//go:linkname t235 golang.org/x/text/transform..inittask
 var t235 task
 
-//go:linkname t236 golang.org/x/text/unicode/norm..inittask
+//go:linkname t236 golang.org/x/text/unicode/bidi..inittask
 var t236 task
 
-//go:linkname t237 golang.org/x/time/rate..inittask
+//go:linkname t237 golang.org/x/text/unicode/norm..inittask
 var t237 task
 
-//go:linkname t238 google.golang.org/protobuf/encoding/protojson..inittask
+//go:linkname t238 golang.org/x/time/rate..inittask
 var t238 task
 
-//go:linkname t239 google.golang.org/protobuf/encoding/prototext..inittask
+//go:linkname t239 google.golang.org/protobuf/encoding/protojson..inittask
 var t239 task
 
-//go:linkname t240 google.golang.org/protobuf/encoding/protowire..inittask
+//go:linkname t240 google.golang.org/protobuf/encoding/prototext..inittask
 var t240 task
 
-//go:linkname t241 google.golang.org/protobuf/internal/descfmt..inittask
+//go:linkname t241 google.golang.org/protobuf/encoding/protowire..inittask
 var t241 task
 
-//go:linkname t242 google.golang.org/protobuf/internal/descopts..inittask
+//go:linkname t242 google.golang.org/protobuf/internal/descfmt..inittask
 var t242 task
 
-//go:linkname t243 google.golang.org/protobuf/internal/detrand..inittask
+//go:linkname t243 google.golang.org/protobuf/internal/descopts..inittask
 var t243 task
 
-//go:linkname t244 google.golang.org/protobuf/internal/editiondefaults..inittask
+//go:linkname t244 google.golang.org/protobuf/internal/detrand..inittask
 var t244 task
 
-//go:linkname t245 google.golang.org/protobuf/internal/encoding/defval..inittask
+//go:linkname t245 google.golang.org/protobuf/internal/editiondefaults..inittask
 var t245 task
 
-//go:linkname t246 google.golang.org/protobuf/internal/encoding/json..inittask
+//go:linkname t246 google.golang.org/protobuf/internal/encoding/defval..inittask
 var t246 task
 
-//go:linkname t247 google.golang.org/protobuf/internal/encoding/messageset..inittask
+//go:linkname t247 google.golang.org/protobuf/internal/encoding/json..inittask
 var t247 task
 
-//go:linkname t248 google.golang.org/protobuf/internal/encoding/tag..inittask
+//go:linkname t248 google.golang.org/protobuf/internal/encoding/messageset..inittask
 var t248 task
 
-//go:linkname t249 google.golang.org/protobuf/internal/encoding/text..inittask
+//go:linkname t249 google.golang.org/protobuf/internal/encoding/tag..inittask
 var t249 task
 
-//go:linkname t250 google.golang.org/protobuf/internal/errors..inittask
+//go:linkname t250 google.golang.org/protobuf/internal/encoding/text..inittask
 var t250 task
 
-//go:linkname t251 google.golang.org/protobuf/internal/filedesc..inittask
+//go:linkname t251 google.golang.org/protobuf/internal/errors..inittask
 var t251 task
 
-//go:linkname t252 google.golang.org/protobuf/internal/filetype..inittask
+//go:linkname t252 google.golang.org/protobuf/internal/filedesc..inittask
 var t252 task
 
-//go:linkname t253 google.golang.org/protobuf/internal/flags..inittask
+//go:linkname t253 google.golang.org/protobuf/internal/filetype..inittask
 var t253 task
 
-//go:linkname t254 google.golang.org/protobuf/internal/genid..inittask
+//go:linkname t254 google.golang.org/protobuf/internal/flags..inittask
 var t254 task
 
-//go:linkname t255 google.golang.org/protobuf/internal/impl..inittask
+//go:linkname t255 google.golang.org/protobuf/internal/genid..inittask
 var t255 task
 
-//go:linkname t256 google.golang.org/protobuf/internal/order..inittask
+//go:linkname t256 google.golang.org/protobuf/internal/impl..inittask
 var t256 task
 
-//go:linkname t257 google.golang.org/protobuf/internal/pragma..inittask
+//go:linkname t257 google.golang.org/protobuf/internal/order..inittask
 var t257 task
 
-//go:linkname t258 google.golang.org/protobuf/internal/protolazy..inittask
+//go:linkname t258 google.golang.org/protobuf/internal/pragma..inittask
 var t258 task
 
-//go:linkname t259 google.golang.org/protobuf/internal/set..inittask
+//go:linkname t259 google.golang.org/protobuf/internal/protolazy..inittask
 var t259 task
 
-//go:linkname t260 google.golang.org/protobuf/internal/strs..inittask
+//go:linkname t260 google.golang.org/protobuf/internal/set..inittask
 var t260 task
 
-//go:linkname t261 google.golang.org/protobuf/internal/version..inittask
+//go:linkname t261 google.golang.org/protobuf/internal/strs..inittask
 var t261 task
 
-//go:linkname t262 google.golang.org/protobuf/proto..inittask
+//go:linkname t262 google.golang.org/protobuf/internal/version..inittask
 var t262 task
 
-//go:linkname t263 google.golang.org/protobuf/reflect/protoreflect..inittask
+//go:linkname t263 google.golang.org/protobuf/proto..inittask
 var t263 task
 
-//go:linkname t264 google.golang.org/protobuf/reflect/protoregistry..inittask
+//go:linkname t264 google.golang.org/protobuf/reflect/protoreflect..inittask
 var t264 task
 
-//go:linkname t265 google.golang.org/protobuf/runtime/protoiface..inittask
+//go:linkname t265 google.golang.org/protobuf/reflect/protoregistry..inittask
 var t265 task
 
-//go:linkname t266 google.golang.org/protobuf/runtime/protoimpl..inittask
+//go:linkname t266 google.golang.org/protobuf/runtime/protoiface..inittask
 var t266 task
 
-//go:linkname t267 google.golang.org/protobuf/types/known/anypb..inittask
+//go:linkname t267 google.golang.org/protobuf/runtime/protoimpl..inittask
 var t267 task
 
-//go:linkname t268 google.golang.org/protobuf/types/known/timestamppb..inittask
+//go:linkname t268 google.golang.org/protobuf/types/known/anypb..inittask
 var t268 task
 
-//go:linkname t269 gvisor.dev/gvisor/pkg/abi..inittask
+//go:linkname t269 google.golang.org/protobuf/types/known/timestamppb..inittask
 var t269 task
 
-//go:linkname t270 gvisor.dev/gvisor/pkg/abi/gasket..inittask
+//go:linkname t270 gvisor.dev/gvisor/pkg/abi..inittask
 var t270 task
 
-//go:linkname t271 gvisor.dev/gvisor/pkg/abi/ib..inittask
+//go:linkname t271 gvisor.dev/gvisor/pkg/abi/gasket..inittask
 var t271 task
 
-//go:linkname t272 gvisor.dev/gvisor/pkg/abi/linux..inittask
+//go:linkname t272 gvisor.dev/gvisor/pkg/abi/ib..inittask
 var t272 task
 
-//go:linkname t273 gvisor.dev/gvisor/pkg/abi/linux/errno..inittask
+//go:linkname t273 gvisor.dev/gvisor/pkg/abi/linux..inittask
 var t273 task
 
-//go:linkname t274 gvisor.dev/gvisor/pkg/abi/nvgpu..inittask
+//go:linkname t274 gvisor.dev/gvisor/pkg/abi/linux/errno..inittask
 var t274 task
 
-//go:linkname t275 gvisor.dev/gvisor/pkg/abi/sentry..inittask
+//go:linkname t275 gvisor.dev/gvisor/pkg/abi/nvgpu..inittask
 var t275 task
 
-//go:linkname t276 gvisor.dev/gvisor/pkg/abi/tpu..inittask
+//go:linkname t276 gvisor.dev/gvisor/pkg/abi/sentry..inittask
 var t276 task
 
-//go:linkname t277 gvisor.dev/gvisor/pkg/aio..inittask
+//go:linkname t277 gvisor.dev/gvisor/pkg/abi/tpu..inittask
 var t277 task
 
-//go:linkname t278 gvisor.dev/gvisor/pkg/atomicbitops..inittask
+//go:linkname t278 gvisor.dev/gvisor/pkg/aio..inittask
 var t278 task
 
-//go:linkname t279 gvisor.dev/gvisor/pkg/binary..inittask
+//go:linkname t279 gvisor.dev/gvisor/pkg/atomicbitops..inittask
 var t279 task
 
-//go:linkname t280 gvisor.dev/gvisor/pkg/bitmap..inittask
+//go:linkname t280 gvisor.dev/gvisor/pkg/binary..inittask
 var t280 task
 
-//go:linkname t281 gvisor.dev/gvisor/pkg/bits..inittask
+//go:linkname t281 gvisor.dev/gvisor/pkg/bitmap..inittask
 var t281 task
 
-//go:linkname t282 gvisor.dev/gvisor/pkg/bpf..inittask
+//go:linkname t282 gvisor.dev/gvisor/pkg/bits..inittask
 var t282 task
 
-//go:linkname t283 gvisor.dev/gvisor/pkg/buffer..inittask
+//go:linkname t283 gvisor.dev/gvisor/pkg/bpf..inittask
 var t283 task
 
-//go:linkname t284 gvisor.dev/gvisor/pkg/cleanup..inittask
+//go:linkname t284 gvisor.dev/gvisor/pkg/buffer..inittask
 var t284 task
 
-//go:linkname t285 gvisor.dev/gvisor/pkg/compressio..inittask
+//go:linkname t285 gvisor.dev/gvisor/pkg/cleanup..inittask
 var t285 task
 
-//go:linkname t286 gvisor.dev/gvisor/pkg/context..inittask
+//go:linkname t286 gvisor.dev/gvisor/pkg/compressio..inittask
 var t286 task
 
-//go:linkname t287 gvisor.dev/gvisor/pkg/control/client..inittask
+//go:linkname t287 gvisor.dev/gvisor/pkg/context..inittask
 var t287 task
 
-//go:linkname t288 gvisor.dev/gvisor/pkg/control/server..inittask
+//go:linkname t288 gvisor.dev/gvisor/pkg/control/client..inittask
 var t288 task
 
-//go:linkname t289 gvisor.dev/gvisor/pkg/coretag..inittask
+//go:linkname t289 gvisor.dev/gvisor/pkg/control/server..inittask
 var t289 task
 
-//go:linkname t290 gvisor.dev/gvisor/pkg/coverage..inittask
+//go:linkname t290 gvisor.dev/gvisor/pkg/coretag..inittask
 var t290 task
 
-//go:linkname t291 gvisor.dev/gvisor/pkg/cpuid..inittask
+//go:linkname t291 gvisor.dev/gvisor/pkg/coverage..inittask
 var t291 task
 
-//go:linkname t292 gvisor.dev/gvisor/pkg/devutil..inittask
+//go:linkname t292 gvisor.dev/gvisor/pkg/cpuid..inittask
 var t292 task
 
-//go:linkname t293 gvisor.dev/gvisor/pkg/ebpf..inittask
+//go:linkname t293 gvisor.dev/gvisor/pkg/devutil..inittask
 var t293 task
 
-//go:linkname t294 gvisor.dev/gvisor/pkg/erofs..inittask
+//go:linkname t294 gvisor.dev/gvisor/pkg/ebpf..inittask
 var t294 task
 
-//go:linkname t295 gvisor.dev/gvisor/pkg/errors..inittask
+//go:linkname t295 gvisor.dev/gvisor/pkg/erofs..inittask
 var t295 task
 
-//go:linkname t296 gvisor.dev/gvisor/pkg/errors/linuxerr..inittask
+//go:linkname t296 gvisor.dev/gvisor/pkg/errors..inittask
 var t296 task
 
-//go:linkname t297 gvisor.dev/gvisor/pkg/eventchannel..inittask
+//go:linkname t297 gvisor.dev/gvisor/pkg/errors/linuxerr..inittask
 var t297 task
 
-//go:linkname t298 gvisor.dev/gvisor/pkg/eventchannel/eventchannel_go_proto..inittask
+//go:linkname t298 gvisor.dev/gvisor/pkg/eventchannel..inittask
 var t298 task
 
-//go:linkname t299 gvisor.dev/gvisor/pkg/eventfd..inittask
+//go:linkname t299 gvisor.dev/gvisor/pkg/eventchannel/eventchannel_go_proto..inittask
 var t299 task
 
-//go:linkname t300 gvisor.dev/gvisor/pkg/fd..inittask
+//go:linkname t300 gvisor.dev/gvisor/pkg/eventfd..inittask
 var t300 task
 
-//go:linkname t301 gvisor.dev/gvisor/pkg/fdchannel..inittask
+//go:linkname t301 gvisor.dev/gvisor/pkg/fd..inittask
 var t301 task
 
-//go:linkname t302 gvisor.dev/gvisor/pkg/fdnotifier..inittask
+//go:linkname t302 gvisor.dev/gvisor/pkg/fdchannel..inittask
 var t302 task
 
-//go:linkname t303 gvisor.dev/gvisor/pkg/flipcall..inittask
+//go:linkname t303 gvisor.dev/gvisor/pkg/fdnotifier..inittask
 var t303 task
 
-//go:linkname t304 gvisor.dev/gvisor/pkg/fspath..inittask
+//go:linkname t304 gvisor.dev/gvisor/pkg/flipcall..inittask
 var t304 task
 
-//go:linkname t305 gvisor.dev/gvisor/pkg/fsutil..inittask
+//go:linkname t305 gvisor.dev/gvisor/pkg/fspath..inittask
 var t305 task
 
-//go:linkname t306 gvisor.dev/gvisor/pkg/gohacks..inittask
+//go:linkname t306 gvisor.dev/gvisor/pkg/fsutil..inittask
 var t306 task
 
-//go:linkname t307 gvisor.dev/gvisor/pkg/goid..inittask
+//go:linkname t307 gvisor.dev/gvisor/pkg/gohacks..inittask
 var t307 task
 
-//go:linkname t308 gvisor.dev/gvisor/pkg/gomaxprocs..inittask
+//go:linkname t308 gvisor.dev/gvisor/pkg/goid..inittask
 var t308 task
 
-//go:linkname t309 gvisor.dev/gvisor/pkg/hostarch..inittask
+//go:linkname t309 gvisor.dev/gvisor/pkg/gomaxprocs..inittask
 var t309 task
 
-//go:linkname t310 gvisor.dev/gvisor/pkg/hostos..inittask
+//go:linkname t310 gvisor.dev/gvisor/pkg/hostarch..inittask
 var t310 task
 
-//go:linkname t311 gvisor.dev/gvisor/pkg/hostsyscall..inittask
+//go:linkname t311 gvisor.dev/gvisor/pkg/hostos..inittask
 var t311 task
 
-//go:linkname t312 gvisor.dev/gvisor/pkg/hosttid..inittask
+//go:linkname t312 gvisor.dev/gvisor/pkg/hostsyscall..inittask
 var t312 task
 
-//go:linkname t313 gvisor.dev/gvisor/pkg/linewriter..inittask
+//go:linkname t313 gvisor.dev/gvisor/pkg/hosttid..inittask
 var t313 task
 
-//go:linkname t314 gvisor.dev/gvisor/pkg/lisafs..inittask
+//go:linkname t314 gvisor.dev/gvisor/pkg/linewriter..inittask
 var t314 task
 
-//go:linkname t315 gvisor.dev/gvisor/pkg/log..inittask
+//go:linkname t315 gvisor.dev/gvisor/pkg/lisafs..inittask
 var t315 task
 
-//go:linkname t316 gvisor.dev/gvisor/pkg/marshal..inittask
+//go:linkname t316 gvisor.dev/gvisor/pkg/log..inittask
 var t316 task
 
-//go:linkname t317 gvisor.dev/gvisor/pkg/marshal/primitive..inittask
+//go:linkname t317 gvisor.dev/gvisor/pkg/marshal..inittask
 var t317 task
 
-//go:linkname t318 gvisor.dev/gvisor/pkg/memutil..inittask
+//go:linkname t318 gvisor.dev/gvisor/pkg/marshal/primitive..inittask
 var t318 task
 
-//go:linkname t319 gvisor.dev/gvisor/pkg/metric..inittask
+//go:linkname t319 gvisor.dev/gvisor/pkg/memutil..inittask
 var t319 task
 
-//go:linkname t320 gvisor.dev/gvisor/pkg/metric/metric_go_proto..inittask
+//go:linkname t320 gvisor.dev/gvisor/pkg/metric..inittask
 var t320 task
 
-//go:linkname t321 gvisor.dev/gvisor/pkg/pinring..inittask
+//go:linkname t321 gvisor.dev/gvisor/pkg/metric/metric_go_proto..inittask
 var t321 task
 
-//go:linkname t322 gvisor.dev/gvisor/pkg/pool..inittask
+//go:linkname t322 gvisor.dev/gvisor/pkg/pinring..inittask
 var t322 task
 
-//go:linkname t323 gvisor.dev/gvisor/pkg/prometheus..inittask
+//go:linkname t323 gvisor.dev/gvisor/pkg/pool..inittask
 var t323 task
 
-//go:linkname t324 gvisor.dev/gvisor/pkg/rand..inittask
+//go:linkname t324 gvisor.dev/gvisor/pkg/prometheus..inittask
 var t324 task
 
-//go:linkname t325 gvisor.dev/gvisor/pkg/rawfile..inittask
+//go:linkname t325 gvisor.dev/gvisor/pkg/rand..inittask
 var t325 task
 
-//go:linkname t326 gvisor.dev/gvisor/pkg/rdma..inittask
+//go:linkname t326 gvisor.dev/gvisor/pkg/rawfile..inittask
 var t326 task
 
-//go:linkname t327 gvisor.dev/gvisor/pkg/refs..inittask
+//go:linkname t327 gvisor.dev/gvisor/pkg/rdma..inittask
 var t327 task
 
-//go:linkname t328 gvisor.dev/gvisor/pkg/ring0..inittask
+//go:linkname t328 gvisor.dev/gvisor/pkg/refs..inittask
 var t328 task
 
-//go:linkname t329 gvisor.dev/gvisor/pkg/ring0/pagetables..inittask
+//go:linkname t329 gvisor.dev/gvisor/pkg/ring0..inittask
 var t329 task
 
-//go:linkname t330 gvisor.dev/gvisor/pkg/ringdeque..inittask
+//go:linkname t330 gvisor.dev/gvisor/pkg/ring0/pagetables..inittask
 var t330 task
 
-//go:linkname t331 gvisor.dev/gvisor/pkg/safecopy..inittask
+//go:linkname t331 gvisor.dev/gvisor/pkg/ringdeque..inittask
 var t331 task
 
-//go:linkname t332 gvisor.dev/gvisor/pkg/safemem..inittask
+//go:linkname t332 gvisor.dev/gvisor/pkg/safecopy..inittask
 var t332 task
 
-//go:linkname t333 gvisor.dev/gvisor/pkg/seccomp..inittask
+//go:linkname t333 gvisor.dev/gvisor/pkg/safemem..inittask
 var t333 task
 
-//go:linkname t334 gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp..inittask
+//go:linkname t334 gvisor.dev/gvisor/pkg/seccomp..inittask
 var t334 task
 
-//go:linkname t335 gvisor.dev/gvisor/pkg/sentry/arch..inittask
+//go:linkname t335 gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp..inittask
 var t335 task
 
-//go:linkname t336 gvisor.dev/gvisor/pkg/sentry/arch/fpu..inittask
+//go:linkname t336 gvisor.dev/gvisor/pkg/sentry/arch..inittask
 var t336 task
 
-//go:linkname t337 gvisor.dev/gvisor/pkg/sentry/arch/registers_go_proto..inittask
+//go:linkname t337 gvisor.dev/gvisor/pkg/sentry/arch/fpu..inittask
 var t337 task
 
-//go:linkname t338 gvisor.dev/gvisor/pkg/sentry/checkpoint..inittask
+//go:linkname t338 gvisor.dev/gvisor/pkg/sentry/arch/registers_go_proto..inittask
 var t338 task
 
-//go:linkname t339 gvisor.dev/gvisor/pkg/sentry/control..inittask
+//go:linkname t339 gvisor.dev/gvisor/pkg/sentry/checkpoint..inittask
 var t339 task
 
-//go:linkname t340 gvisor.dev/gvisor/pkg/sentry/control/control_api_go_proto..inittask
+//go:linkname t340 gvisor.dev/gvisor/pkg/sentry/control..inittask
 var t340 task
 
-//go:linkname t341 gvisor.dev/gvisor/pkg/sentry/control/tpu_control_proto_go_proto..inittask
+//go:linkname t341 gvisor.dev/gvisor/pkg/sentry/control/control_api_go_proto..inittask
 var t341 task
 
-//go:linkname t342 gvisor.dev/gvisor/pkg/sentry/devices/memdev..inittask
+//go:linkname t342 gvisor.dev/gvisor/pkg/sentry/control/tpu_control_proto_go_proto..inittask
 var t342 task
 
-//go:linkname t343 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy..inittask
+//go:linkname t343 gvisor.dev/gvisor/pkg/sentry/devices/memdev..inittask
 var t343 task
 
-//go:linkname t344 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy/nvconf..inittask
+//go:linkname t344 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy..inittask
 var t344 task
 
-//go:linkname t345 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy..inittask
+//go:linkname t345 gvisor.dev/gvisor/pkg/sentry/devices/nvproxy/nvconf..inittask
 var t345 task
 
-//go:linkname t346 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/cxproxy..inittask
+//go:linkname t346 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy..inittask
 var t346 task
 
-//go:linkname t347 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/efaproxy..inittask
+//go:linkname t347 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/cxproxy..inittask
 var t347 task
 
-//go:linkname t348 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/genericproxy..inittask
+//go:linkname t348 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/efaproxy..inittask
 var t348 task
 
-//go:linkname t349 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy..inittask
+//go:linkname t349 gvisor.dev/gvisor/pkg/sentry/devices/rdmaproxy/genericproxy..inittask
 var t349 task
 
-//go:linkname t350 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/accel..inittask
+//go:linkname t350 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy..inittask
 var t350 task
 
-//go:linkname t351 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/util..inittask
+//go:linkname t351 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/accel..inittask
 var t351 task
 
-//go:linkname t352 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/vfio..inittask
+//go:linkname t352 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/util..inittask
 var t352 task
 
-//go:linkname t353 gvisor.dev/gvisor/pkg/sentry/devices/ttydev..inittask
+//go:linkname t353 gvisor.dev/gvisor/pkg/sentry/devices/tpuproxy/vfio..inittask
 var t353 task
 
-//go:linkname t354 gvisor.dev/gvisor/pkg/sentry/devices/tundev..inittask
+//go:linkname t354 gvisor.dev/gvisor/pkg/sentry/devices/ttydev..inittask
 var t354 task
 
-//go:linkname t355 gvisor.dev/gvisor/pkg/sentry/fdcollector..inittask
+//go:linkname t355 gvisor.dev/gvisor/pkg/sentry/devices/tundev..inittask
 var t355 task
 
-//go:linkname t356 gvisor.dev/gvisor/pkg/sentry/fdimport..inittask
+//go:linkname t356 gvisor.dev/gvisor/pkg/sentry/fdcollector..inittask
 var t356 task
 
-//go:linkname t357 gvisor.dev/gvisor/pkg/sentry/fscheckpoint..inittask
+//go:linkname t357 gvisor.dev/gvisor/pkg/sentry/fdimport..inittask
 var t357 task
 
-//go:linkname t358 gvisor.dev/gvisor/pkg/sentry/fscheckpoint/fscheckpoint_proto_go_proto..inittask
+//go:linkname t358 gvisor.dev/gvisor/pkg/sentry/fscheckpoint..inittask
 var t358 task
 
-//go:linkname t359 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroup2fs..inittask
+//go:linkname t359 gvisor.dev/gvisor/pkg/sentry/fscheckpoint/fscheckpoint_proto_go_proto..inittask
 var t359 task
 
-//go:linkname t360 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroupfs..inittask
+//go:linkname t360 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroup2fs..inittask
 var t360 task
 
-//go:linkname t361 gvisor.dev/gvisor/pkg/sentry/fsimpl/dev..inittask
+//go:linkname t361 gvisor.dev/gvisor/pkg/sentry/fsimpl/cgroupfs..inittask
 var t361 task
 
-//go:linkname t362 gvisor.dev/gvisor/pkg/sentry/fsimpl/devpts..inittask
+//go:linkname t362 gvisor.dev/gvisor/pkg/sentry/fsimpl/dev..inittask
 var t362 task
 
-//go:linkname t363 gvisor.dev/gvisor/pkg/sentry/fsimpl/devtmpfs..inittask
+//go:linkname t363 gvisor.dev/gvisor/pkg/sentry/fsimpl/devpts..inittask
 var t363 task
 
-//go:linkname t364 gvisor.dev/gvisor/pkg/sentry/fsimpl/ebpffd..inittask
+//go:linkname t364 gvisor.dev/gvisor/pkg/sentry/fsimpl/devtmpfs..inittask
 var t364 task
 
-//go:linkname t365 gvisor.dev/gvisor/pkg/sentry/fsimpl/erofs..inittask
+//go:linkname t365 gvisor.dev/gvisor/pkg/sentry/fsimpl/ebpffd..inittask
 var t365 task
 
-//go:linkname t366 gvisor.dev/gvisor/pkg/sentry/fsimpl/eventfd..inittask
+//go:linkname t366 gvisor.dev/gvisor/pkg/sentry/fsimpl/erofs..inittask
 var t366 task
 
-//go:linkname t367 gvisor.dev/gvisor/pkg/sentry/fsimpl/fsconfigfd..inittask
+//go:linkname t367 gvisor.dev/gvisor/pkg/sentry/fsimpl/eventfd..inittask
 var t367 task
 
-//go:linkname t368 gvisor.dev/gvisor/pkg/sentry/fsimpl/fuse..inittask
+//go:linkname t368 gvisor.dev/gvisor/pkg/sentry/fsimpl/fsconfigfd..inittask
 var t368 task
 
-//go:linkname t369 gvisor.dev/gvisor/pkg/sentry/fsimpl/gofer..inittask
+//go:linkname t369 gvisor.dev/gvisor/pkg/sentry/fsimpl/fuse..inittask
 var t369 task
 
-//go:linkname t370 gvisor.dev/gvisor/pkg/sentry/fsimpl/host..inittask
+//go:linkname t370 gvisor.dev/gvisor/pkg/sentry/fsimpl/gofer..inittask
 var t370 task
 
-//go:linkname t371 gvisor.dev/gvisor/pkg/sentry/fsimpl/iouringfs..inittask
+//go:linkname t371 gvisor.dev/gvisor/pkg/sentry/fsimpl/host..inittask
 var t371 task
 
-//go:linkname t372 gvisor.dev/gvisor/pkg/sentry/fsimpl/kernfs..inittask
+//go:linkname t372 gvisor.dev/gvisor/pkg/sentry/fsimpl/iouringfs..inittask
 var t372 task
 
-//go:linkname t373 gvisor.dev/gvisor/pkg/sentry/fsimpl/lock..inittask
+//go:linkname t373 gvisor.dev/gvisor/pkg/sentry/fsimpl/kernfs..inittask
 var t373 task
 
-//go:linkname t374 gvisor.dev/gvisor/pkg/sentry/fsimpl/mountfd..inittask
+//go:linkname t374 gvisor.dev/gvisor/pkg/sentry/fsimpl/lock..inittask
 var t374 task
 
-//go:linkname t375 gvisor.dev/gvisor/pkg/sentry/fsimpl/mqfs..inittask
+//go:linkname t375 gvisor.dev/gvisor/pkg/sentry/fsimpl/mountfd..inittask
 var t375 task
 
-//go:linkname t376 gvisor.dev/gvisor/pkg/sentry/fsimpl/nsfs..inittask
+//go:linkname t376 gvisor.dev/gvisor/pkg/sentry/fsimpl/mqfs..inittask
 var t376 task
 
-//go:linkname t377 gvisor.dev/gvisor/pkg/sentry/fsimpl/overlay..inittask
+//go:linkname t377 gvisor.dev/gvisor/pkg/sentry/fsimpl/nsfs..inittask
 var t377 task
 
-//go:linkname t378 gvisor.dev/gvisor/pkg/sentry/fsimpl/pipefs..inittask
+//go:linkname t378 gvisor.dev/gvisor/pkg/sentry/fsimpl/overlay..inittask
 var t378 task
 
-//go:linkname t379 gvisor.dev/gvisor/pkg/sentry/fsimpl/proc..inittask
+//go:linkname t379 gvisor.dev/gvisor/pkg/sentry/fsimpl/pipefs..inittask
 var t379 task
 
-//go:linkname t380 gvisor.dev/gvisor/pkg/sentry/fsimpl/signalfd..inittask
+//go:linkname t380 gvisor.dev/gvisor/pkg/sentry/fsimpl/proc..inittask
 var t380 task
 
-//go:linkname t381 gvisor.dev/gvisor/pkg/sentry/fsimpl/sockfs..inittask
+//go:linkname t381 gvisor.dev/gvisor/pkg/sentry/fsimpl/signalfd..inittask
 var t381 task
 
-//go:linkname t382 gvisor.dev/gvisor/pkg/sentry/fsimpl/sys..inittask
+//go:linkname t382 gvisor.dev/gvisor/pkg/sentry/fsimpl/sockfs..inittask
 var t382 task
 
-//go:linkname t383 gvisor.dev/gvisor/pkg/sentry/fsimpl/timerfd..inittask
+//go:linkname t383 gvisor.dev/gvisor/pkg/sentry/fsimpl/sys..inittask
 var t383 task
 
-//go:linkname t384 gvisor.dev/gvisor/pkg/sentry/fsimpl/tmpfs..inittask
+//go:linkname t384 gvisor.dev/gvisor/pkg/sentry/fsimpl/timerfd..inittask
 var t384 task
 
-//go:linkname t385 gvisor.dev/gvisor/pkg/sentry/fsimpl/user..inittask
+//go:linkname t385 gvisor.dev/gvisor/pkg/sentry/fsimpl/tmpfs..inittask
 var t385 task
 
-//go:linkname t386 gvisor.dev/gvisor/pkg/sentry/fsmetric..inittask
+//go:linkname t386 gvisor.dev/gvisor/pkg/sentry/fsimpl/user..inittask
 var t386 task
 
-//go:linkname t387 gvisor.dev/gvisor/pkg/sentry/fsutil..inittask
+//go:linkname t387 gvisor.dev/gvisor/pkg/sentry/fsmetric..inittask
 var t387 task
 
-//go:linkname t388 gvisor.dev/gvisor/pkg/sentry/hostcpu..inittask
+//go:linkname t388 gvisor.dev/gvisor/pkg/sentry/fsutil..inittask
 var t388 task
 
-//go:linkname t389 gvisor.dev/gvisor/pkg/sentry/hostfd..inittask
+//go:linkname t389 gvisor.dev/gvisor/pkg/sentry/hostcpu..inittask
 var t389 task
 
-//go:linkname t390 gvisor.dev/gvisor/pkg/sentry/hostmm..inittask
+//go:linkname t390 gvisor.dev/gvisor/pkg/sentry/hostfd..inittask
 var t390 task
 
-//go:linkname t391 gvisor.dev/gvisor/pkg/sentry/inet..inittask
+//go:linkname t391 gvisor.dev/gvisor/pkg/sentry/hostmm..inittask
 var t391 task
 
-//go:linkname t392 gvisor.dev/gvisor/pkg/sentry/kernel..inittask
+//go:linkname t392 gvisor.dev/gvisor/pkg/sentry/inet..inittask
 var t392 task
 
-//go:linkname t393 gvisor.dev/gvisor/pkg/sentry/kernel/auth..inittask
+//go:linkname t393 gvisor.dev/gvisor/pkg/sentry/kernel..inittask
 var t393 task
 
-//go:linkname t394 gvisor.dev/gvisor/pkg/sentry/kernel/fasync..inittask
+//go:linkname t394 gvisor.dev/gvisor/pkg/sentry/kernel/auth..inittask
 var t394 task
 
-//go:linkname t395 gvisor.dev/gvisor/pkg/sentry/kernel/futex..inittask
+//go:linkname t395 gvisor.dev/gvisor/pkg/sentry/kernel/fasync..inittask
 var t395 task
 
-//go:linkname t396 gvisor.dev/gvisor/pkg/sentry/kernel/ipc..inittask
+//go:linkname t396 gvisor.dev/gvisor/pkg/sentry/kernel/futex..inittask
 var t396 task
 
-//go:linkname t397 gvisor.dev/gvisor/pkg/sentry/kernel/mq..inittask
+//go:linkname t397 gvisor.dev/gvisor/pkg/sentry/kernel/ipc..inittask
 var t397 task
 
-//go:linkname t398 gvisor.dev/gvisor/pkg/sentry/kernel/msgqueue..inittask
+//go:linkname t398 gvisor.dev/gvisor/pkg/sentry/kernel/mq..inittask
 var t398 task
 
-//go:linkname t399 gvisor.dev/gvisor/pkg/sentry/kernel/pipe..inittask
+//go:linkname t399 gvisor.dev/gvisor/pkg/sentry/kernel/msgqueue..inittask
 var t399 task
 
-//go:linkname t400 gvisor.dev/gvisor/pkg/sentry/kernel/sched..inittask
+//go:linkname t400 gvisor.dev/gvisor/pkg/sentry/kernel/pipe..inittask
 var t400 task
 
-//go:linkname t401 gvisor.dev/gvisor/pkg/sentry/kernel/semaphore..inittask
+//go:linkname t401 gvisor.dev/gvisor/pkg/sentry/kernel/sched..inittask
 var t401 task
 
-//go:linkname t402 gvisor.dev/gvisor/pkg/sentry/kernel/shm..inittask
+//go:linkname t402 gvisor.dev/gvisor/pkg/sentry/kernel/semaphore..inittask
 var t402 task
 
-//go:linkname t403 gvisor.dev/gvisor/pkg/sentry/kernel/uncaught_signal_go_proto..inittask
+//go:linkname t403 gvisor.dev/gvisor/pkg/sentry/kernel/shm..inittask
 var t403 task
 
-//go:linkname t404 gvisor.dev/gvisor/pkg/sentry/kernel/version..inittask
+//go:linkname t404 gvisor.dev/gvisor/pkg/sentry/kernel/uncaught_signal_go_proto..inittask
 var t404 task
 
-//go:linkname t405 gvisor.dev/gvisor/pkg/sentry/ktime..inittask
+//go:linkname t405 gvisor.dev/gvisor/pkg/sentry/kernel/version..inittask
 var t405 task
 
-//go:linkname t406 gvisor.dev/gvisor/pkg/sentry/limits..inittask
+//go:linkname t406 gvisor.dev/gvisor/pkg/sentry/ktime..inittask
 var t406 task
 
-//go:linkname t407 gvisor.dev/gvisor/pkg/sentry/loader..inittask
+//go:linkname t407 gvisor.dev/gvisor/pkg/sentry/limits..inittask
 var t407 task
 
-//go:linkname t408 gvisor.dev/gvisor/pkg/sentry/loader/vdsodata..inittask
+//go:linkname t408 gvisor.dev/gvisor/pkg/sentry/loader..inittask
 var t408 task
 
-//go:linkname t409 gvisor.dev/gvisor/pkg/sentry/memmap..inittask
+//go:linkname t409 gvisor.dev/gvisor/pkg/sentry/loader/vdsodata..inittask
 var t409 task
 
-//go:linkname t410 gvisor.dev/gvisor/pkg/sentry/mm..inittask
+//go:linkname t410 gvisor.dev/gvisor/pkg/sentry/memmap..inittask
 var t410 task
 
-//go:linkname t411 gvisor.dev/gvisor/pkg/sentry/pgalloc..inittask
+//go:linkname t411 gvisor.dev/gvisor/pkg/sentry/mm..inittask
 var t411 task
 
-//go:linkname t412 gvisor.dev/gvisor/pkg/sentry/pgalloc/pgalloc_metadata_go_proto..inittask
+//go:linkname t412 gvisor.dev/gvisor/pkg/sentry/pgalloc..inittask
 var t412 task
 
-//go:linkname t413 gvisor.dev/gvisor/pkg/sentry/platform..inittask
+//go:linkname t413 gvisor.dev/gvisor/pkg/sentry/pgalloc/pgalloc_metadata_go_proto..inittask
 var t413 task
 
-//go:linkname t414 gvisor.dev/gvisor/pkg/sentry/platform/interrupt..inittask
+//go:linkname t414 gvisor.dev/gvisor/pkg/sentry/platform..inittask
 var t414 task
 
-//go:linkname t415 gvisor.dev/gvisor/pkg/sentry/platform/kvm..inittask
+//go:linkname t415 gvisor.dev/gvisor/pkg/sentry/platform/interrupt..inittask
 var t415 task
 
-//go:linkname t416 gvisor.dev/gvisor/pkg/sentry/platform/platforms..inittask
+//go:linkname t416 gvisor.dev/gvisor/pkg/sentry/platform/kvm..inittask
 var t416 task
 
-//go:linkname t417 gvisor.dev/gvisor/pkg/sentry/platform/ptrace..inittask
+//go:linkname t417 gvisor.dev/gvisor/pkg/sentry/platform/platforms..inittask
 var t417 task
 
-//go:linkname t418 gvisor.dev/gvisor/pkg/sentry/platform/slimvm..inittask
+//go:linkname t418 gvisor.dev/gvisor/pkg/sentry/platform/ptrace..inittask
 var t418 task
 
-//go:linkname t419 gvisor.dev/gvisor/pkg/sentry/platform/systrap..inittask
+//go:linkname t419 gvisor.dev/gvisor/pkg/sentry/platform/slimvm..inittask
 var t419 task
 
-//go:linkname t420 gvisor.dev/gvisor/pkg/sentry/platform/systrap/sysmsg..inittask
+//go:linkname t420 gvisor.dev/gvisor/pkg/sentry/platform/systrap..inittask
 var t420 task
 
-//go:linkname t421 gvisor.dev/gvisor/pkg/sentry/platform/systrap/usertrap..inittask
+//go:linkname t421 gvisor.dev/gvisor/pkg/sentry/platform/systrap/sysmsg..inittask
 var t421 task
 
-//go:linkname t422 gvisor.dev/gvisor/pkg/sentry/seccheck..inittask
+//go:linkname t422 gvisor.dev/gvisor/pkg/sentry/platform/systrap/usertrap..inittask
 var t422 task
 
-//go:linkname t423 gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto..inittask
+//go:linkname t423 gvisor.dev/gvisor/pkg/sentry/seccheck..inittask
 var t423 task
 
-//go:linkname t424 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/null..inittask
+//go:linkname t424 gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto..inittask
 var t424 task
 
-//go:linkname t425 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote..inittask
+//go:linkname t425 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/null..inittask
 var t425 task
 
-//go:linkname t426 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote/wire..inittask
+//go:linkname t426 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote..inittask
 var t426 task
 
-//go:linkname t427 gvisor.dev/gvisor/pkg/sentry/socket..inittask
+//go:linkname t427 gvisor.dev/gvisor/pkg/sentry/seccheck/sinks/remote/wire..inittask
 var t427 task
 
-//go:linkname t428 gvisor.dev/gvisor/pkg/sentry/socket/control..inittask
+//go:linkname t428 gvisor.dev/gvisor/pkg/sentry/socket..inittask
 var t428 task
 
-//go:linkname t429 gvisor.dev/gvisor/pkg/sentry/socket/hostinet..inittask
+//go:linkname t429 gvisor.dev/gvisor/pkg/sentry/socket/control..inittask
 var t429 task
 
-//go:linkname t430 gvisor.dev/gvisor/pkg/sentry/socket/netfilter..inittask
+//go:linkname t430 gvisor.dev/gvisor/pkg/sentry/socket/hostinet..inittask
 var t430 task
 
-//go:linkname t431 gvisor.dev/gvisor/pkg/sentry/socket/netlink..inittask
+//go:linkname t431 gvisor.dev/gvisor/pkg/sentry/socket/netfilter..inittask
 var t431 task
 
-//go:linkname t432 gvisor.dev/gvisor/pkg/sentry/socket/netlink/netfilter..inittask
+//go:linkname t432 gvisor.dev/gvisor/pkg/sentry/socket/netlink..inittask
 var t432 task
 
-//go:linkname t433 gvisor.dev/gvisor/pkg/sentry/socket/netlink/nlmsg..inittask
+//go:linkname t433 gvisor.dev/gvisor/pkg/sentry/socket/netlink/netfilter..inittask
 var t433 task
 
-//go:linkname t434 gvisor.dev/gvisor/pkg/sentry/socket/netlink/port..inittask
+//go:linkname t434 gvisor.dev/gvisor/pkg/sentry/socket/netlink/nlmsg..inittask
 var t434 task
 
-//go:linkname t435 gvisor.dev/gvisor/pkg/sentry/socket/netlink/rdma..inittask
+//go:linkname t435 gvisor.dev/gvisor/pkg/sentry/socket/netlink/port..inittask
 var t435 task
 
-//go:linkname t436 gvisor.dev/gvisor/pkg/sentry/socket/netlink/route..inittask
+//go:linkname t436 gvisor.dev/gvisor/pkg/sentry/socket/netlink/rdma..inittask
 var t436 task
 
-//go:linkname t437 gvisor.dev/gvisor/pkg/sentry/socket/netlink/uevent..inittask
+//go:linkname t437 gvisor.dev/gvisor/pkg/sentry/socket/netlink/route..inittask
 var t437 task
 
-//go:linkname t438 gvisor.dev/gvisor/pkg/sentry/socket/netstack..inittask
+//go:linkname t438 gvisor.dev/gvisor/pkg/sentry/socket/netlink/uevent..inittask
 var t438 task
 
-//go:linkname t439 gvisor.dev/gvisor/pkg/sentry/socket/netstack/events_go_proto..inittask
+//go:linkname t439 gvisor.dev/gvisor/pkg/sentry/socket/netstack..inittask
 var t439 task
 
-//go:linkname t440 gvisor.dev/gvisor/pkg/sentry/socket/netstack/packetmmap..inittask
+//go:linkname t440 gvisor.dev/gvisor/pkg/sentry/socket/netstack/events_go_proto..inittask
 var t440 task
 
-//go:linkname t441 gvisor.dev/gvisor/pkg/sentry/socket/plugin..inittask
+//go:linkname t441 gvisor.dev/gvisor/pkg/sentry/socket/netstack/packetmmap..inittask
 var t441 task
 
-//go:linkname t442 gvisor.dev/gvisor/pkg/sentry/socket/unix..inittask
+//go:linkname t442 gvisor.dev/gvisor/pkg/sentry/socket/plugin..inittask
 var t442 task
 
-//go:linkname t443 gvisor.dev/gvisor/pkg/sentry/socket/unix/transport..inittask
+//go:linkname t443 gvisor.dev/gvisor/pkg/sentry/socket/unix..inittask
 var t443 task
 
-//go:linkname t444 gvisor.dev/gvisor/pkg/sentry/state..inittask
+//go:linkname t444 gvisor.dev/gvisor/pkg/sentry/socket/unix/transport..inittask
 var t444 task
 
-//go:linkname t445 gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles..inittask
+//go:linkname t445 gvisor.dev/gvisor/pkg/sentry/state..inittask
 var t445 task
 
-//go:linkname t446 gvisor.dev/gvisor/pkg/sentry/state/stateio..inittask
+//go:linkname t446 gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles..inittask
 var t446 task
 
-//go:linkname t447 gvisor.dev/gvisor/pkg/sentry/state/stateipc..inittask
+//go:linkname t447 gvisor.dev/gvisor/pkg/sentry/state/stateio..inittask
 var t447 task
 
-//go:linkname t448 gvisor.dev/gvisor/pkg/sentry/strace..inittask
+//go:linkname t448 gvisor.dev/gvisor/pkg/sentry/state/stateipc..inittask
 var t448 task
 
-//go:linkname t449 gvisor.dev/gvisor/pkg/sentry/strace/strace_go_proto..inittask
+//go:linkname t449 gvisor.dev/gvisor/pkg/sentry/strace..inittask
 var t449 task
 
-//go:linkname t450 gvisor.dev/gvisor/pkg/sentry/syscalls..inittask
+//go:linkname t450 gvisor.dev/gvisor/pkg/sentry/strace/strace_go_proto..inittask
 var t450 task
 
-//go:linkname t451 gvisor.dev/gvisor/pkg/sentry/syscalls/linux..inittask
+//go:linkname t451 gvisor.dev/gvisor/pkg/sentry/syscalls..inittask
 var t451 task
 
-//go:linkname t452 gvisor.dev/gvisor/pkg/sentry/time..inittask
+//go:linkname t452 gvisor.dev/gvisor/pkg/sentry/syscalls/linux..inittask
 var t452 task
 
-//go:linkname t453 gvisor.dev/gvisor/pkg/sentry/unimpl..inittask
+//go:linkname t453 gvisor.dev/gvisor/pkg/sentry/time..inittask
 var t453 task
 
-//go:linkname t454 gvisor.dev/gvisor/pkg/sentry/unimpl/unimplemented_syscall_go_proto..inittask
+//go:linkname t454 gvisor.dev/gvisor/pkg/sentry/unimpl..inittask
 var t454 task
 
-//go:linkname t455 gvisor.dev/gvisor/pkg/sentry/uniqueid..inittask
+//go:linkname t455 gvisor.dev/gvisor/pkg/sentry/unimpl/unimplemented_syscall_go_proto..inittask
 var t455 task
 
-//go:linkname t456 gvisor.dev/gvisor/pkg/sentry/usage..inittask
+//go:linkname t456 gvisor.dev/gvisor/pkg/sentry/uniqueid..inittask
 var t456 task
 
-//go:linkname t457 gvisor.dev/gvisor/pkg/sentry/vfs..inittask
+//go:linkname t457 gvisor.dev/gvisor/pkg/sentry/usage..inittask
 var t457 task
 
-//go:linkname t458 gvisor.dev/gvisor/pkg/sentry/vfs/events_go_proto..inittask
+//go:linkname t458 gvisor.dev/gvisor/pkg/sentry/vfs..inittask
 var t458 task
 
-//go:linkname t459 gvisor.dev/gvisor/pkg/sentry/vfs/memxattr..inittask
+//go:linkname t459 gvisor.dev/gvisor/pkg/sentry/vfs/events_go_proto..inittask
 var t459 task
 
-//go:linkname t460 gvisor.dev/gvisor/pkg/sentry/watchdog..inittask
+//go:linkname t460 gvisor.dev/gvisor/pkg/sentry/vfs/memxattr..inittask
 var t460 task
 
-//go:linkname t461 gvisor.dev/gvisor/pkg/sigframe..inittask
+//go:linkname t461 gvisor.dev/gvisor/pkg/sentry/watchdog..inittask
 var t461 task
 
-//go:linkname t462 gvisor.dev/gvisor/pkg/sighandling..inittask
+//go:linkname t462 gvisor.dev/gvisor/pkg/sigframe..inittask
 var t462 task
 
-//go:linkname t463 gvisor.dev/gvisor/pkg/sleep..inittask
+//go:linkname t463 gvisor.dev/gvisor/pkg/sighandling..inittask
 var t463 task
 
-//go:linkname t464 gvisor.dev/gvisor/pkg/state..inittask
+//go:linkname t464 gvisor.dev/gvisor/pkg/sleep..inittask
 var t464 task
 
-//go:linkname t465 gvisor.dev/gvisor/pkg/state/pretty..inittask
+//go:linkname t465 gvisor.dev/gvisor/pkg/state..inittask
 var t465 task
 
-//go:linkname t466 gvisor.dev/gvisor/pkg/state/statefile..inittask
+//go:linkname t466 gvisor.dev/gvisor/pkg/state/pretty..inittask
 var t466 task
 
-//go:linkname t467 gvisor.dev/gvisor/pkg/state/wire..inittask
+//go:linkname t467 gvisor.dev/gvisor/pkg/state/statefile..inittask
 var t467 task
 
-//go:linkname t468 gvisor.dev/gvisor/pkg/sync..inittask
+//go:linkname t468 gvisor.dev/gvisor/pkg/state/wire..inittask
 var t468 task
 
-//go:linkname t469 gvisor.dev/gvisor/pkg/sync/locking..inittask
+//go:linkname t469 gvisor.dev/gvisor/pkg/sync..inittask
 var t469 task
 
-//go:linkname t470 gvisor.dev/gvisor/pkg/syncevent..inittask
+//go:linkname t470 gvisor.dev/gvisor/pkg/sync/locking..inittask
 var t470 task
 
-//go:linkname t471 gvisor.dev/gvisor/pkg/syserr..inittask
+//go:linkname t471 gvisor.dev/gvisor/pkg/syncevent..inittask
 var t471 task
 
-//go:linkname t472 gvisor.dev/gvisor/pkg/tcpip..inittask
+//go:linkname t472 gvisor.dev/gvisor/pkg/syserr..inittask
 var t472 task
 
-//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip/adapters/gonet..inittask
+//go:linkname t473 gvisor.dev/gvisor/pkg/tcpip..inittask
 var t473 task
 
-//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
+//go:linkname t474 gvisor.dev/gvisor/pkg/tcpip/adapters/gonet..inittask
 var t474 task
 
-//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
+//go:linkname t475 gvisor.dev/gvisor/pkg/tcpip/checksum..inittask
 var t475 task
 
-//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/header..inittask
+//go:linkname t476 gvisor.dev/gvisor/pkg/tcpip/hash/jenkins..inittask
 var t476 task
 
-//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
+//go:linkname t477 gvisor.dev/gvisor/pkg/tcpip/header..inittask
 var t477 task
 
-//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
+//go:linkname t478 gvisor.dev/gvisor/pkg/tcpip/header/parse..inittask
 var t478 task
 
-//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
+//go:linkname t479 gvisor.dev/gvisor/pkg/tcpip/internal/tcp..inittask
 var t479 task
 
-//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
+//go:linkname t480 gvisor.dev/gvisor/pkg/tcpip/link/channel..inittask
 var t480 task
 
-//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
+//go:linkname t481 gvisor.dev/gvisor/pkg/tcpip/link/ethernet..inittask
 var t481 task
 
-//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
+//go:linkname t482 gvisor.dev/gvisor/pkg/tcpip/link/fdbased..inittask
 var t482 task
 
-//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
+//go:linkname t483 gvisor.dev/gvisor/pkg/tcpip/link/loopback..inittask
 var t483 task
 
-//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
+//go:linkname t484 gvisor.dev/gvisor/pkg/tcpip/link/nested..inittask
 var t484 task
 
-//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
+//go:linkname t485 gvisor.dev/gvisor/pkg/tcpip/link/packetsocket..inittask
 var t485 task
 
-//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
+//go:linkname t486 gvisor.dev/gvisor/pkg/tcpip/link/qdisc..inittask
 var t486 task
 
-//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
+//go:linkname t487 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo..inittask
 var t487 task
 
-//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
+//go:linkname t488 gvisor.dev/gvisor/pkg/tcpip/link/qdisc/tbf..inittask
 var t488 task
 
-//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
+//go:linkname t489 gvisor.dev/gvisor/pkg/tcpip/link/sniffer..inittask
 var t489 task
 
-//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
+//go:linkname t490 gvisor.dev/gvisor/pkg/tcpip/link/stopfd..inittask
 var t490 task
 
-//go:linkname t491 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
+//go:linkname t491 gvisor.dev/gvisor/pkg/tcpip/link/tun..inittask
 var t491 task
 
-//go:linkname t492 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
+//go:linkname t492 gvisor.dev/gvisor/pkg/tcpip/link/veth..inittask
 var t492 task
 
-//go:linkname t493 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
+//go:linkname t493 gvisor.dev/gvisor/pkg/tcpip/link/xdp..inittask
 var t493 task
 
-//go:linkname t494 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
+//go:linkname t494 gvisor.dev/gvisor/pkg/tcpip/network/arp..inittask
 var t494 task
 
-//go:linkname t495 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
+//go:linkname t495 gvisor.dev/gvisor/pkg/tcpip/network/hash..inittask
 var t495 task
 
-//go:linkname t496 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
+//go:linkname t496 gvisor.dev/gvisor/pkg/tcpip/network/internal/fragmentation..inittask
 var t496 task
 
-//go:linkname t497 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
+//go:linkname t497 gvisor.dev/gvisor/pkg/tcpip/network/internal/ip..inittask
 var t497 task
 
-//go:linkname t498 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
+//go:linkname t498 gvisor.dev/gvisor/pkg/tcpip/network/internal/multicast..inittask
 var t498 task
 
-//go:linkname t499 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
+//go:linkname t499 gvisor.dev/gvisor/pkg/tcpip/network/ipv4..inittask
 var t499 task
 
-//go:linkname t500 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
+//go:linkname t500 gvisor.dev/gvisor/pkg/tcpip/network/ipv6..inittask
 var t500 task
 
-//go:linkname t501 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
+//go:linkname t501 gvisor.dev/gvisor/pkg/tcpip/nftables..inittask
 var t501 task
 
-//go:linkname t502 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
+//go:linkname t502 gvisor.dev/gvisor/pkg/tcpip/ports..inittask
 var t502 task
 
-//go:linkname t503 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
+//go:linkname t503 gvisor.dev/gvisor/pkg/tcpip/seqnum..inittask
 var t503 task
 
-//go:linkname t504 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
+//go:linkname t504 gvisor.dev/gvisor/pkg/tcpip/stack..inittask
 var t504 task
 
-//go:linkname t505 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
+//go:linkname t505 gvisor.dev/gvisor/pkg/tcpip/stack/gro..inittask
 var t505 task
 
-//go:linkname t506 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
+//go:linkname t506 gvisor.dev/gvisor/pkg/tcpip/transport..inittask
 var t506 task
 
-//go:linkname t507 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
+//go:linkname t507 gvisor.dev/gvisor/pkg/tcpip/transport/icmp..inittask
 var t507 task
 
-//go:linkname t508 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
+//go:linkname t508 gvisor.dev/gvisor/pkg/tcpip/transport/internal/network..inittask
 var t508 task
 
-//go:linkname t509 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
+//go:linkname t509 gvisor.dev/gvisor/pkg/tcpip/transport/internal/noop..inittask
 var t509 task
 
-//go:linkname t510 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
+//go:linkname t510 gvisor.dev/gvisor/pkg/tcpip/transport/packet..inittask
 var t510 task
 
-//go:linkname t511 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
+//go:linkname t511 gvisor.dev/gvisor/pkg/tcpip/transport/raw..inittask
 var t511 task
 
-//go:linkname t512 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
+//go:linkname t512 gvisor.dev/gvisor/pkg/tcpip/transport/tcp..inittask
 var t512 task
 
-//go:linkname t513 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
+//go:linkname t513 gvisor.dev/gvisor/pkg/tcpip/transport/tcpconntrack..inittask
 var t513 task
 
-//go:linkname t514 gvisor.dev/gvisor/pkg/timing..inittask
+//go:linkname t514 gvisor.dev/gvisor/pkg/tcpip/transport/udp..inittask
 var t514 task
 
-//go:linkname t515 gvisor.dev/gvisor/pkg/unet..inittask
+//go:linkname t515 gvisor.dev/gvisor/pkg/timing..inittask
 var t515 task
 
-//go:linkname t516 gvisor.dev/gvisor/pkg/urpc..inittask
+//go:linkname t516 gvisor.dev/gvisor/pkg/unet..inittask
 var t516 task
 
-//go:linkname t517 gvisor.dev/gvisor/pkg/usermem..inittask
+//go:linkname t517 gvisor.dev/gvisor/pkg/urpc..inittask
 var t517 task
 
-//go:linkname t518 gvisor.dev/gvisor/pkg/waiter..inittask
+//go:linkname t518 gvisor.dev/gvisor/pkg/usermem..inittask
 var t518 task
 
-//go:linkname t519 gvisor.dev/gvisor/pkg/xdp..inittask
+//go:linkname t519 gvisor.dev/gvisor/pkg/waiter..inittask
 var t519 task
 
-//go:linkname t520 gvisor.dev/gvisor/runsc/boot..inittask
+//go:linkname t520 gvisor.dev/gvisor/pkg/xdp..inittask
 var t520 task
 
-//go:linkname t521 gvisor.dev/gvisor/runsc/boot/filter..inittask
+//go:linkname t521 gvisor.dev/gvisor/runsc/boot..inittask
 var t521 task
 
-//go:linkname t522 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
+//go:linkname t522 gvisor.dev/gvisor/runsc/boot/filter..inittask
 var t522 task
 
-//go:linkname t523 gvisor.dev/gvisor/runsc/boot/portforward..inittask
+//go:linkname t523 gvisor.dev/gvisor/runsc/boot/filter/config..inittask
 var t523 task
 
-//go:linkname t524 gvisor.dev/gvisor/runsc/boot/pprof..inittask
+//go:linkname t524 gvisor.dev/gvisor/runsc/boot/portforward..inittask
 var t524 task
 
-//go:linkname t525 gvisor.dev/gvisor/runsc/boot/procfs..inittask
+//go:linkname t525 gvisor.dev/gvisor/runsc/boot/pprof..inittask
 var t525 task
 
-//go:linkname t526 gvisor.dev/gvisor/runsc/cgroup..inittask
+//go:linkname t526 gvisor.dev/gvisor/runsc/boot/procfs..inittask
 var t526 task
 
-//go:linkname t527 gvisor.dev/gvisor/runsc/cli..inittask
+//go:linkname t527 gvisor.dev/gvisor/runsc/cgroup..inittask
 var t527 task
 
-//go:linkname t528 gvisor.dev/gvisor/runsc/cmd..inittask
+//go:linkname t528 gvisor.dev/gvisor/runsc/cli..inittask
 var t528 task
 
-//go:linkname t529 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
+//go:linkname t529 gvisor.dev/gvisor/runsc/cmd..inittask
 var t529 task
 
-//go:linkname t530 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
+//go:linkname t530 gvisor.dev/gvisor/runsc/cmd/metricserver/metricservercmd..inittask
 var t530 task
 
-//go:linkname t531 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
+//go:linkname t531 gvisor.dev/gvisor/runsc/cmd/sandboxsetup..inittask
 var t531 task
 
-//go:linkname t532 gvisor.dev/gvisor/runsc/cmd/util..inittask
+//go:linkname t532 gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd..inittask
 var t532 task
 
-//go:linkname t533 gvisor.dev/gvisor/runsc/config..inittask
+//go:linkname t533 gvisor.dev/gvisor/runsc/cmd/util..inittask
 var t533 task
 
-//go:linkname t534 gvisor.dev/gvisor/runsc/console..inittask
+//go:linkname t534 gvisor.dev/gvisor/runsc/config..inittask
 var t534 task
 
-//go:linkname t535 gvisor.dev/gvisor/runsc/container..inittask
+//go:linkname t535 gvisor.dev/gvisor/runsc/console..inittask
 var t535 task
 
-//go:linkname t536 gvisor.dev/gvisor/runsc/donation..inittask
+//go:linkname t536 gvisor.dev/gvisor/runsc/container..inittask
 var t536 task
 
-//go:linkname t537 gvisor.dev/gvisor/runsc/flag..inittask
+//go:linkname t537 gvisor.dev/gvisor/runsc/donation..inittask
 var t537 task
 
-//go:linkname t538 gvisor.dev/gvisor/runsc/fsgofer..inittask
+//go:linkname t538 gvisor.dev/gvisor/runsc/flag..inittask
 var t538 task
 
-//go:linkname t539 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
+//go:linkname t539 gvisor.dev/gvisor/runsc/fsgofer..inittask
 var t539 task
 
-//go:linkname t540 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
+//go:linkname t540 gvisor.dev/gvisor/runsc/fsgofer/extension..inittask
 var t540 task
 
-//go:linkname t541 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
+//go:linkname t541 gvisor.dev/gvisor/runsc/fsgofer/filter..inittask
 var t541 task
 
-//go:linkname t542 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
+//go:linkname t542 gvisor.dev/gvisor/runsc/fsgofer/filter/config..inittask
 var t542 task
 
-//go:linkname t543 gvisor.dev/gvisor/runsc/hostsettings..inittask
+//go:linkname t543 gvisor.dev/gvisor/runsc/gvisorbinaries..inittask
 var t543 task
 
-//go:linkname t544 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
+//go:linkname t544 gvisor.dev/gvisor/runsc/hostsettings..inittask
 var t544 task
 
-//go:linkname t545 gvisor.dev/gvisor/runsc/mitigate..inittask
+//go:linkname t545 gvisor.dev/gvisor/runsc/metricserver/containermetrics..inittask
 var t545 task
 
-//go:linkname t546 gvisor.dev/gvisor/runsc/profile..inittask
+//go:linkname t546 gvisor.dev/gvisor/runsc/mitigate..inittask
 var t546 task
 
-//go:linkname t547 gvisor.dev/gvisor/runsc/sandbox..inittask
+//go:linkname t547 gvisor.dev/gvisor/runsc/profile..inittask
 var t547 task
 
-//go:linkname t548 gvisor.dev/gvisor/runsc/specutils..inittask
+//go:linkname t548 gvisor.dev/gvisor/runsc/sandbox..inittask
 var t548 task
 
-//go:linkname t549 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
+//go:linkname t549 gvisor.dev/gvisor/runsc/specutils..inittask
 var t549 task
 
-//go:linkname t550 gvisor.dev/gvisor/runsc/starttime..inittask
+//go:linkname t550 gvisor.dev/gvisor/runsc/specutils/seccomp..inittask
 var t550 task
 
-//go:linkname t551 gvisor.dev/gvisor/runsc/version..inittask
+//go:linkname t551 gvisor.dev/gvisor/runsc/starttime..inittask
 var t551 task
 
-//go:linkname t552 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
+//go:linkname t552 gvisor.dev/gvisor/runsc/version..inittask
 var t552 task
 
-//go:linkname t553 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+//go:linkname t553 gvisor.dev/gvisor/sandboxexec/proto/sandbox_options_go_proto..inittask
 var t553 task
+
+//go:linkname t554 kernel.org/pub/linux/libs/security/libcap/psx..inittask
+var t554 task
 
 var table = [...]spare{
 	{&t0, 0x37f},
@@ -1787,34 +1790,34 @@ var table = [...]spare{
 	{&t117, 0x3ff},
 	{&t118, 0x3ff},
 	{&t119, 0x3ff},
-	{&t120, 0x37f},
-	{&t121, 0x3ff},
-	{&t122, 0x3ef},
-	{&t123, 0x3ba},
-	{&t124, 0x3ef},
-	{&t125, 0x33f},
-	{&t126, 0xffe},
+	{&t120, 0x11f},
+	{&t121, 0x37f},
+	{&t122, 0x3ff},
+	{&t123, 0x3ef},
+	{&t124, 0x3ba},
+	{&t125, 0x3ef},
+	{&t126, 0x33f},
 	{&t127, 0xffe},
 	{&t128, 0xffe},
-	{&t129, 0x33f},
+	{&t129, 0xffe},
 	{&t130, 0x33f},
 	{&t131, 0x33f},
 	{&t132, 0x33f},
 	{&t133, 0x33f},
-	{&t134, 0x37e},
-	{&t135, 0xffe},
+	{&t134, 0x33f},
+	{&t135, 0x37e},
 	{&t136, 0xffe},
-	{&t137, 0x7ff},
-	{&t138, 0x3f7},
+	{&t137, 0xffe},
+	{&t138, 0x7ff},
 	{&t139, 0x3f7},
 	{&t140, 0x3f7},
 	{&t141, 0x3f7},
 	{&t142, 0x3f7},
 	{&t143, 0x3f7},
 	{&t144, 0x3f7},
-	{&t145, 0xffe},
-	{&t146, 0x3ba},
-	{&t147, 0x11f},
+	{&t145, 0x3f7},
+	{&t146, 0xffe},
+	{&t147, 0x3ba},
 	{&t148, 0x11f},
 	{&t149, 0x11f},
 	{&t150, 0x11f},
@@ -1823,16 +1826,16 @@ var table = [...]spare{
 	{&t153, 0x11f},
 	{&t154, 0x11f},
 	{&t155, 0x11f},
-	{&t156, 0x9f},
+	{&t156, 0x11f},
 	{&t157, 0x9f},
 	{&t158, 0x9f},
-	{&t159, 0x3f7},
+	{&t159, 0x9f},
 	{&t160, 0x3f7},
 	{&t161, 0x3f7},
 	{&t162, 0x3f7},
-	{&t163, 0xfdf},
-	{&t164, 0xffe},
-	{&t165, 0x7ff},
+	{&t163, 0x3f7},
+	{&t164, 0xfdf},
+	{&t165, 0xffe},
 	{&t166, 0x7ff},
 	{&t167, 0x7ff},
 	{&t168, 0x7ff},
@@ -1842,11 +1845,11 @@ var table = [...]spare{
 	{&t172, 0x7ff},
 	{&t173, 0x7ff},
 	{&t174, 0x7ff},
-	{&t175, 0xffe},
-	{&t176, 0xff6},
-	{&t177, 0xffe},
-	{&t178, 0x3ff},
-	{&t179, 0x7ff},
+	{&t175, 0x7ff},
+	{&t176, 0xffe},
+	{&t177, 0xff6},
+	{&t178, 0xffe},
+	{&t179, 0x3ff},
 	{&t180, 0x7ff},
 	{&t181, 0x7ff},
 	{&t182, 0x7ff},
@@ -1858,54 +1861,54 @@ var table = [...]spare{
 	{&t188, 0x7ff},
 	{&t189, 0x7ff},
 	{&t190, 0x7ff},
-	{&t191, 0x3ff},
-	{&t192, 0x3f6},
+	{&t191, 0x7ff},
+	{&t192, 0x3ff},
 	{&t193, 0x3f6},
 	{&t194, 0x3f6},
-	{&t195, 0x7ff},
-	{&t196, 0x37f},
+	{&t195, 0x3f6},
+	{&t196, 0x7ff},
 	{&t197, 0x37f},
-	{&t198, 0x33f},
-	{&t199, 0x1df},
-	{&t200, 0x11f},
+	{&t198, 0x37f},
+	{&t199, 0x33f},
+	{&t200, 0x1df},
 	{&t201, 0x11f},
-	{&t202, 0x1df},
+	{&t202, 0x11f},
 	{&t203, 0x1df},
-	{&t204, 0x15f},
-	{&t205, 0x37f},
-	{&t206, 0x11f},
+	{&t204, 0x1df},
+	{&t205, 0x15f},
+	{&t206, 0x37f},
 	{&t207, 0x11f},
-	{&t208, 0x37f},
+	{&t208, 0x11f},
 	{&t209, 0x37f},
-	{&t210, 0x1df},
+	{&t210, 0x37f},
 	{&t211, 0x1df},
 	{&t212, 0x1df},
 	{&t213, 0x1df},
-	{&t214, 0xffe},
+	{&t214, 0x1df},
 	{&t215, 0xffe},
-	{&t216, 0x97},
-	{&t217, 0xfdf},
-	{&t218, 0x11f},
-	{&t219, 0xfdf},
+	{&t216, 0xffe},
+	{&t217, 0x97},
+	{&t218, 0xfdf},
+	{&t219, 0x11f},
 	{&t220, 0x11f},
-	{&t221, 0xfdf},
+	{&t221, 0x11f},
 	{&t222, 0xfdf},
 	{&t223, 0xfdf},
 	{&t224, 0xfdf},
-	{&t225, 0x7ff},
-	{&t226, 0x11f},
-	{&t227, 0x7ff},
+	{&t225, 0xfdf},
+	{&t226, 0x7ff},
+	{&t227, 0x11f},
 	{&t228, 0x7ff},
-	{&t229, 0x3d6},
-	{&t230, 0x11f},
+	{&t229, 0x7ff},
+	{&t230, 0x3d6},
 	{&t231, 0x11f},
-	{&t232, 0x2},
-	{&t233, 0x11f},
+	{&t232, 0x11f},
+	{&t233, 0x2},
 	{&t234, 0x11f},
 	{&t235, 0x11f},
 	{&t236, 0x11f},
-	{&t237, 0x33e},
-	{&t238, 0xffe},
+	{&t237, 0x11f},
+	{&t238, 0x33e},
 	{&t239, 0xffe},
 	{&t240, 0xffe},
 	{&t241, 0xffe},
@@ -2220,5 +2223,6 @@ var table = [...]spare{
 	{&t550, 0xffe},
 	{&t551, 0xffe},
 	{&t552, 0xffe},
-	{&t553, 0x9f},
+	{&t553, 0xffe},
+	{&t554, 0x9f},
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // line is the way to the host for a connection of HTTP/1.1, on which one
@@ -33,7 +35,7 @@ type line struct {
 	secure *tls.Config                                     // nil: no TLS
 	odd    closingTransport                                // for what is out of the ordinary
 
-	forward       func() *Upstream                                // that requests are put to as such; nil: none
+	forward       func() *upstream.Way                            // that requests are put to as such; nil: none
 	reachUpstream func(context.Context) (net.Conn, func(), error) // likewise to that
 
 	copies *buffers
@@ -44,8 +46,8 @@ type line struct {
 // way is one connection to the host.
 type way struct {
 	wire    *wire
-	to      *Upstream // it leads to this proxy, and not to the host; nil: it does not
-	conn    net.Conn  // wire, or TLS over it
+	to      *upstream.Way // it leads to this proxy, and not to the host; nil: it does not
+	conn    net.Conn      // wire, or TLS over it
 	r       *bufio.Reader
 	w       *bufio.Writer
 	copies  *buffers
@@ -79,7 +81,7 @@ type wire struct {
 
 // RoundTrip is http.RoundTripper's.
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
-	var to *Upstream
+	var to *upstream.Way
 	if l.forward != nil {
 		to = l.forward()
 	}
@@ -90,10 +92,10 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if to != nil {
-		res, err := l.roundTrip(to.form(r), to)
+		res, err := l.roundTrip(form(to, r), to)
 		if err == nil && res.StatusCode == http.StatusProxyAuthRequired {
 			_ = res.Body.Close() // it is said to us
-			return nil, errUpstreamLogin
+			return nil, upstream.ErrLogin
 		}
 		return res, err
 	}
@@ -101,7 +103,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // roundTrip asks the host, or to for it.
-func (l *line) roundTrip(r *http.Request, to *Upstream) (*http.Response, error) {
+func (l *line) roundTrip(r *http.Request, to *upstream.Way) (*http.Response, error) {
 	if w := l.kept(to); w != nil {
 		res, err := l.ask(w, r)
 		if err == nil || !mayAskAgain(r, err) {
@@ -147,7 +149,7 @@ func checkFields(r *http.Request) error {
 // that request went out whole, and nothing is left over of its answer, or has
 // come unasked. A host that says more than its answer would else have the rest
 // taken for the answer to the next request.
-func (l *line) kept(to *Upstream) *way {
+func (l *line) kept(to *upstream.Way) *way {
 	w := l.way
 	l.way = nil
 	if w == nil {
@@ -200,7 +202,7 @@ func (w *way) isQuiet() bool {
 
 // open connects to the host, which proves its name where there is TLS, or to the
 // upstream proxy.
-func (l *line) open(ctx context.Context, to *Upstream) (*way, error) {
+func (l *line) open(ctx context.Context, to *upstream.Way) (*way, error) {
 	reach := l.reach
 	if to != nil {
 		reach = l.reachUpstream

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // Resolver finds the addresses of a normalised name: at least one, or an error,
@@ -57,7 +58,7 @@ type Config struct {
 	// Lender holds the sandbox's secrets. Nil: it has none.
 	Lender Lender
 	// Upstream is the proxy by way of which hosts are reached. Nil: directly.
-	Upstream *Upstream
+	Upstream *upstream.Way
 	// Git is for git over SSH. Without it that is refused.
 	Git *Git
 }

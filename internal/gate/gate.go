@@ -8,6 +8,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/role"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // Argv0 is the name under which the binary plays the proxy.
@@ -44,7 +45,7 @@ type Settings struct {
 	Policy   policy.Policy    `json:"policy"`
 	Root     *pki.Sealed      `json:"root,omitempty"` // with which TLS is opened; nil: none is
 	Secrets  []Secret         `json:"secrets,omitempty"`
-	Upstream *Upstream        `json:"upstream,omitempty"` // nil: hosts are dialled directly
+	Upstream *upstream.Proxy  `json:"upstream,omitempty"` // nil: hosts are dialled directly
 	Extra    [][]byte         `json:"extra,omitempty"`    // certificates (DER) that hosts may be proved by, beside the machine's
 	Git      []byte           `json:"git,omitempty"`      // the key that hosts of git over SSH show to the sandbox; empty: there are none
 }

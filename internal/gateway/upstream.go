@@ -18,6 +18,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/inject"
 	"github.com/bailey-dev/bailey/internal/seal"
 	"github.com/bailey-dev/bailey/internal/secret"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // Times of the provider's side.
@@ -35,6 +36,7 @@ type Provider struct {
 	URL   func(target string) string      // the address of a call's target
 	Sign  func(h http.Header, key []byte) // puts the key on a request
 	Roots *x509.CertPool
+	Way   *upstream.Way // by way of which it is reached; nil: directly
 }
 
 // Upstream sends calls to one provider. The key is in no other place of the
@@ -53,6 +55,9 @@ type Upstream struct {
 // free of.
 const keyID = secret.ID("provider-key")
 
+// loginID stands for the login of the upstream proxy, likewise.
+const loginID = secret.ID("upstream-login")
+
 // NewUpstream makes an Upstream without a key.
 func NewUpstream(p Provider, now func() time.Time) *Upstream {
 	u := &Upstream{p: p, circuit: circuit{now: now}}
@@ -67,6 +72,7 @@ func NewUpstream(p Provider, now func() time.Time) *Upstream {
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxHead,
 		ReadBufferSize: 2 << 10, WriteBufferSize: 2 << 10, // each stream has both as long as it lasts
 	}
+	p.Way.Into(u.client)
 	return u
 }
 
@@ -76,6 +82,10 @@ func (u *Upstream) SetKey(key seal.Secret) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	held := []inject.Held{}
+	if w := u.p.Way; w != nil && w.Forward && len(w.Login) > 0 {
+		login := seal.NewSecret(w.Login)
+		held = append(held, inject.Held{ID: loginID, Name: "the login of your upstream proxy", Value: login, Placeholder: secret.NewPlaceholder(login.Reveal(), 0)})
+	}
 	if key.Len() > 0 {
 		held = append(held, inject.Held{ID: keyID, Name: "the provider's key", Value: key, Placeholder: secret.NewPlaceholder(key.Reveal(), 0)})
 	}
@@ -166,6 +176,10 @@ func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Re
 	res, err := u.client.RoundTrip(req)
 	if err != nil {
 		return nil, covered(loan, err, connected)
+	}
+	if u.p.Way != nil && res.StatusCode == http.StatusProxyAuthRequired {
+		_ = res.Body.Close() // it is the proxy's, and said to us
+		return nil, fmt.Errorf("%w: %w", errDial, upstream.ErrLogin)
 	}
 	if c := res.Header.Get("Content-Encoding"); c != "" && c != "identity" {
 		_ = res.Body.Close()

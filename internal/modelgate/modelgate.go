@@ -10,6 +10,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/pricing"
 	"github.com/bailey-dev/bailey/internal/role"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // The names under which the binary plays the gateway, and carries a key to it.
@@ -47,8 +48,10 @@ type Settings struct {
 	Provider models.Provider  `json:"provider"`
 	Price    *pricing.Price   `json:"price,omitempty"` // nil: there is none
 	Limits   budget.Limits    `json:"limits"`
-	Token    []byte           `json:"token"`            // SHA-256 of what the sandbox has to say
-	Record   bool             `json:"record,omitempty"` // content is recorded
+	Token    []byte           `json:"token"`              // SHA-256 of what the sandbox has to say
+	Record   bool             `json:"record,omitempty"`   // content is recorded
+	Upstream *upstream.Proxy  `json:"upstream,omitempty"` // nil: the provider is dialled directly
+	Extra    [][]byte         `json:"extra,omitempty"`    // certificates (DER) that are trusted beside the machine's
 }
 
 // Key is a provider's key on its way to the gateway, through a pipe and nothing

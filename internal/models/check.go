@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey/internal/secret"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // Check says, a line each and with the place, what of the file does not hold
@@ -56,12 +58,39 @@ func (c *Config) Providers() []Provider {
 	return out
 }
 
+// Via is how providers are reached. The zero value is directly, trusting whom
+// this machine trusts.
+type Via struct {
+	Way   *upstream.Way
+	Roots *x509.CertPool // nil: the machine's
+}
+
+// NewVia trusts those whose certificates (DER) are in extra, too.
+func NewVia(p *upstream.Proxy, extra [][]byte) (Via, error) {
+	v := Via{Way: upstream.New(p)}
+	if len(extra) == 0 {
+		return v, nil
+	}
+	var err error
+	if v.Roots, err = x509.SystemCertPool(); err != nil {
+		return v, fmt.Errorf("read the roots that this machine trusts: %w", err)
+	}
+	for _, der := range extra {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return v, fmt.Errorf("read a certificate: %w", err)
+		}
+		v.Roots.AddCert(cert)
+	}
+	return v, nil
+}
+
 // Reach connects to every provider at once, for at most so long each, and
 // returns what stands in the way, by the provider's name; nil: nothing. Nothing
 // is sent.
-func (c *Config) Reach(ctx context.Context, most time.Duration) map[string]error {
+func (c *Config) Reach(ctx context.Context, most time.Duration, via Via) map[string]error {
 	return c.each(func(p *Provider) error {
-		conn, err := p.dial(ctx, most)
+		conn, err := p.dial(ctx, most, via)
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -72,9 +101,9 @@ func (c *Config) Reach(ctx context.Context, most time.Duration) map[string]error
 // Greet connects as Reach does, and finds out whether each provider speaks TLS
 // where its address says so, with a certificate that holds, and none where it
 // does not. It asks for nothing, and no key is sent.
-func (c *Config) Greet(ctx context.Context, most time.Duration) map[string]error {
+func (c *Config) Greet(ctx context.Context, most time.Duration, via Via) map[string]error {
 	return c.each(func(p *Provider) error {
-		conn, err := p.dial(ctx, most)
+		conn, err := p.dial(ctx, most, via)
 		if err != nil {
 			return err
 		}
@@ -82,7 +111,10 @@ func (c *Config) Greet(ctx context.Context, most time.Duration) map[string]error
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 		if strings.HasPrefix(p.Base, "https:") {
-			return p.greetTLS(ctx, conn)
+			return p.greetTLS(ctx, conn, via.Roots)
+		}
+		if p.forwarded(via) {
+			return nil // it is the proxy that would answer
 		}
 		return p.greetPlain(ctx, conn)
 	})
@@ -105,14 +137,24 @@ func (c *Config) each(f func(*Provider) error) map[string]error {
 	return out
 }
 
-func (p *Provider) dial(ctx context.Context, most time.Duration) (net.Conn, error) {
-	host, port := p.HostPort()
-	return (&net.Dialer{Timeout: most}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+func (p *Provider) dial(ctx context.Context, most time.Duration, via Via) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	at := net.JoinHostPort(p.HostPort())
+	if p.forwarded(via) {
+		at = via.Way.Addr()
+	}
+	return via.Way.Dialer((&net.Dialer{}).DialContext)(ctx, "tcp", at)
 }
 
-func (p *Provider) greetTLS(ctx context.Context, conn net.Conn) error {
+// forwarded reports whether calls are put to the proxy as such.
+func (p *Provider) forwarded(via Via) bool {
+	return !strings.HasPrefix(p.Base, "https:") && via.Way.Has(net.JoinHostPort(p.HostPort())) && via.Way.Forward
+}
+
+func (p *Provider) greetTLS(ctx context.Context, conn net.Conn, roots *x509.CertPool) error {
 	host, _ := p.HostPort()
-	err := tls.Client(conn, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}).HandshakeContext(ctx)
+	err := tls.Client(conn, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, RootCAs: roots}).HandshakeContext(ctx)
 	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
 		return errors.New("it does not speak TLS; is base_url to begin with http://?")
 	}

@@ -3,6 +3,7 @@ package models
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +36,10 @@ type Answer struct {
 }
 
 // Test asks a model for a word, through its provider and with its key. Nothing
-// is followed elsewhere, and no proxy of the environment is used: the key goes
-// to the address in the file or nowhere. sent reports whether the provider may
+// is followed elsewhere, and no proxy is used but the one of via: the key goes to
+// the address in the file or nowhere. sent reports whether the provider may
 // have got the call, and so may count it.
-func (m *Model) Test(ctx context.Context, key seal.Secret) (a Answer, sent bool, err error) {
+func (m *Model) Test(ctx context.Context, key seal.Secret, via Via) (a Answer, sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestWay)
 	defer cancel()
 	target, body, err := m.testBody()
@@ -56,8 +57,13 @@ func (m *Model) Test(ctx context.Context, key seal.Secret) (a Answer, sent bool,
 	}
 	secret := reveal(key)
 	m.Provider.Auth().Put(req.Header, secret)
+	transport := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: via.Roots},
+	}
+	via.Way.Into(transport)
 	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)

@@ -59,7 +59,7 @@ func TestTest_AsksEachDialect(t *testing.T) {
 			}))
 			defer web.Close()
 			m := at(t, web.URL, c.kind, ", dialect: "+c.dialect+", extra: {seed: 7}")
-			a, sent, err := m.Test(t.Context(), seal.NewSecret([]byte(key)))
+			a, sent, err := m.Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{})
 			if err != nil || !sent || !a.Known || a.Usage.Output == 0 || len(server.Problems()) > 0 {
 				t.Fatalf("%+v, %v, %v, %v", a, sent, err, server.Problems())
 			}
@@ -102,7 +102,7 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
 			defer web.Close()
-			_, sent, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.NewSecret([]byte(key)))
+			_, sent, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{})
 			if bailey.KindOf(err) != c.kind || sent != c.sent || strings.Contains(fmt.Sprint(err), key) {
 				t.Errorf("%v, sent %v", err, sent)
 			}
@@ -117,7 +117,7 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 
 func TestTest_OfNobody(t *testing.T) {
 	t.Parallel()
-	_, sent, err := at(t, nobody(t), "anthropic", "").Test(t.Context(), seal.Secret{})
+	_, sent, err := at(t, nobody(t), "anthropic", "").Test(t.Context(), seal.Secret{}, models.Via{})
 	if bailey.KindOf(err) != bailey.Unavailable || sent {
 		t.Errorf("%v, sent %v", err, sent)
 	}
@@ -139,7 +139,7 @@ func TestReach(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	c := parse(t, "providers:\n  up: {kind: vllm, base_url: '"+web.URL+"'}\n  down: {kind: vllm, base_url: '"+nobody(t)+"'}\nmodels: {a: {provider: up}, b: {provider: down}, c: {provider: up}}\n")
-	got := c.Reach(t.Context(), 10*time.Second)
+	got := c.Reach(t.Context(), 10*time.Second, models.Via{})
 	if err, ok := got["up"]; !ok || err != nil || got["down"] == nil || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
@@ -158,7 +158,7 @@ func TestGreet_TellsTLSFromNone(t *testing.T) {
 	c := parse(t, "providers:\n  plain: {kind: vllm, base_url: '"+plain.URL+"'}\n  down: {kind: vllm, base_url: '"+nobody(t)+"'}\n"+
 		"  strange: {kind: vllm, base_url: '"+secured.URL+"'}\n  wrong: {kind: vllm, base_url: '"+turned(plain.URL, "http:", "https:")+"'}\n  bare: {kind: vllm, base_url: '"+turned(secured.URL, "https:", "http:")+"'}\n"+
 		"models: {a: {provider: plain}, b: {provider: down}, c: {provider: strange}, d: {provider: wrong}, e: {provider: bare}}\n")
-	got := c.Greet(t.Context(), 10*time.Second)
+	got := c.Greet(t.Context(), 10*time.Second, models.Via{})
 	for name, want := range map[string]string{
 		"plain": "", "down": "refused", "strange": "certificate", "wrong": "it does not speak TLS; is base_url to begin with http://?", "bare": "it speaks TLS; is base_url to begin with https://?",
 	} {
@@ -202,7 +202,7 @@ func TestModel_AnswersAreReadAsFarAsTheyAreKnown(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.text) }))
 			defer web.Close()
-			got, _, err := at(t, web.URL, c.kind, "").Test(t.Context(), seal.Secret{})
+			got, _, err := at(t, web.URL, c.kind, "").Test(t.Context(), seal.Secret{}, models.Via{})
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 				t.Error(err, diff)
 			}

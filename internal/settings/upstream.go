@@ -24,6 +24,16 @@ type Upstream struct {
 	From    string
 }
 
+// LoadUpstream reads what the user's own file says of how the network is left;
+// nil: nothing.
+func LoadUpstream(p Place) (*Upstream, error) {
+	f, err := readUser(p.UserFile())
+	if err != nil || f == nil {
+		return nil, err
+	}
+	return f.Net.Upstream, nil
+}
+
 // ProxyAddress is a proxy for HTTP.
 type ProxyAddress struct {
 	Host  string // a name or an address
@@ -42,7 +52,7 @@ const byEnviron = "environment"
 
 func upstreamSpec() *yamlfile.Spec {
 	return &yamlfile.Spec{Kind: yamlfile.Mapping, Help: "In your own file alone: how your network is left.", Keys: []yamlfile.Key{
-		{Name: "proxy", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The proxy by way of which every allowed host is reached, such as http://proxy.example.com:3128; or environment, for what HTTPS_PROXY and NO_PROXY say where bailey is started."}},
+		{Name: "proxy", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The proxy by way of which every allowed host, and every provider of models, is reached, such as http://proxy.example.com:3128; or environment, for what HTTPS_PROXY and NO_PROXY say where bailey is started."}},
 		{Name: "no_proxy", Spec: &yamlfile.Spec{Kind: yamlfile.List, Help: "What is reached directly.", Item: &yamlfile.Spec{Kind: yamlfile.Text, Help: "A host and all below it, an address, or a range."}}},
 		{Name: "plain_http", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "How plain HTTP goes by way of the proxy: tunnel (CONNECT, as all else does; the default), or forward, request by request, as one wants it that opens tunnels for TLS alone. It sees the requests then.", Enum: []string{plainTunnel, plainForward}}},
 		{Name: "login", Spec: &yamlfile.Spec{Kind: yamlfile.Text, Help: "The secret (bailey secret set NAME --for gateway) that is USER:PASSWORD for the proxy."}},

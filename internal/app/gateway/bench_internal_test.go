@@ -94,7 +94,7 @@ func benchRole(b *testing.B, provider http.Handler) *wire.Caller {
 		Provider: models.Provider{Name: "local", Kind: models.Anthropic, Base: upstreamServer.URL, Secret: "key"},
 	}
 	j := &journal{now: time.Now, out: io.Discard, sandbox: s.Sandbox, model: s.Pin.ID}
-	up, err := upstream(s, nil, keys, time.Now)
+	up, err := toProvider(s, nil, keys, time.Now)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/modelgate"
 	"github.com/bailey-dev/bailey/internal/seal"
+	"github.com/bailey-dev/bailey/internal/upstream"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
 
@@ -84,10 +85,17 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 	if err != nil {
 		return fmt.Errorf("read the roots that this machine trusts: %w", err)
 	}
+	for _, der := range settings.Extra {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return fmt.Errorf("read settings: a certificate that is trusted too: %w", err)
+		}
+		roots.AddCert(cert)
+	}
 	if err := confine(j); err != nil {
 		return err
 	}
-	up, err := upstream(settings, roots, fds.keys, j.now)
+	up, err := toProvider(settings, roots, fds.keys, j.now)
 	if err != nil {
 		return err
 	}
@@ -135,11 +143,11 @@ func protocolOf(d gateway.Dialect) (gateway.Protocol, error) {
 	return nil, fmt.Errorf("read settings: there is no dialect %q", d)
 }
 
-// upstream makes the way to the provider, and follows its key.
-func upstream(s modelgate.Settings, roots *x509.CertPool, keys *os.File, now func() time.Time) (*gateway.Upstream, error) {
+// toProvider makes the way to the provider, and follows its key.
+func toProvider(s modelgate.Settings, roots *x509.CertPool, keys *os.File, now func() time.Time) (*gateway.Upstream, error) {
 	auth := s.Provider.Auth()
 	up := gateway.NewUpstream(gateway.Provider{
-		Name: s.Provider.Name, Key: s.Provider.Secret, URL: s.Provider.URL, Roots: roots,
+		Name: s.Provider.Name, Key: s.Provider.Secret, URL: s.Provider.URL, Roots: roots, Way: upstream.New(s.Upstream),
 		Sign: func(h http.Header, key []byte) { auth.Put(h, key) },
 	}, now)
 	if s.Provider.Secret == "" {

@@ -26,6 +26,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/seccomp"
 	"github.com/bailey-dev/bailey/internal/pki"
 	"github.com/bailey-dev/bailey/internal/policy"
+	"github.com/bailey-dev/bailey/internal/upstream"
 )
 
 // Main is the process: it serves until the peer socket ends, then resets what is open, writes its events and returns the
@@ -184,10 +185,7 @@ func serveListeners(ctx context.Context, s task, j *journal, from fdpass.Listene
 	if s.lends != nil {
 		cfg.Lender = s.lends
 	}
-	if u := s.Upstream; u != nil {
-		cfg.Upstream = egress.NewUpstream(u.Host, u.Port, u.Login, u.NoProxy)
-		cfg.Upstream.Forward = u.Forward
-	}
+	cfg.Upstream = upstream.New(s.Upstream)
 	if cfg.Git, err = newGit(s.Git); err != nil {
 		return err
 	}

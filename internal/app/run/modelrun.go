@@ -50,6 +50,7 @@ func (u *running) startGateway(ctx context.Context) error {
 	g, err := startGateway(modelgate.Settings{
 		Sandbox: u.plan.spec.ID, Task: u.req.Task.id(), Pin: m.Pin(), Provider: m.Provider, Price: m.Price, Limits: m.limits,
 		Token: m.hash(), Record: m.record != "",
+		Upstream: u.plan.upstream.proxy, Extra: u.plan.upstream.extra,
 	}, u.host.UID, record, u.modelEvent)
 	if err != nil {
 		return errors.Join(err, today.File.Close())

@@ -116,7 +116,7 @@ func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // t
 	if p.git, err = planGit(h, ws.Path, holds); err != nil {
 		return nil, err
 	}
-	if p.upstream, err = planUpstream(h, ws.Path, holds, &p.vault); err != nil {
+	if p.upstream, err = r.planUpstream(h, ws.Path, p, holds); err != nil {
 		return nil, err
 	}
 	if p.learned, err = r.learning(h, ws.Path); err != nil {
@@ -222,7 +222,9 @@ func (p *plan) system(h Host, r *Request, ws *workspace.Workspace, preset harnes
 	if p.root != nil {
 		host.Root = p.root.DER()
 	}
-	host.Extra = p.upstream.extra
+	if p.policy.Mode != bailey.NetNone {
+		host.Extra = p.upstream.extra
+	}
 	r.Work.into(ws, r.Own)
 	if err := p.openEnvironment(h, r, ws); err != nil {
 		return rootfs.Plan{}, err

@@ -8,32 +8,70 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
-	"github.com/bailey-dev/bailey/internal/gate"
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/sandbox"
 	"github.com/bailey-dev/bailey/internal/settings"
+	"github.com/bailey-dev/bailey/internal/upstream"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
 
 // upstreamPlan is how a run's network is left.
 type upstreamPlan struct {
-	proxy *gate.Upstream // nil: directly
-	extra [][]byte       // certificates (DER)
+	proxy *upstream.Proxy // nil: directly
+	extra [][]byte        // certificates (DER)
 	notes []string
+
+	address *settings.ProxyAddress // of proxy
 }
 
-// planUpstream finds what the user's file says of it. The vault is opened if a
-// login is in it, unless it is open.
-func planUpstream(h Host, workspace string, holds settings.Effective, open **vault.Vault) (p upstreamPlan, err error) {
+// planUpstream finds how the network is left for the hosts that a run may reach,
+// and for the provider of its model.
+func (r *Request) planUpstream(h Host, workspace string, p *plan, holds settings.Effective) (upstreamPlan, error) {
 	u := holds.Upstream
-	if u == nil || holds.Mode.Value == bailey.NetNone {
-		return p, nil
+	if r.Bare && p.model != nil { // no policy file is for it, but that is not about what it may reach
+		var err error
+		if u, err = settings.LoadUpstream(h.Place(workspace)); err != nil {
+			return upstreamPlan{}, short(err)
+		}
 	}
+	if u == nil || holds.Mode.Value == bailey.NetNone && p.model == nil {
+		return upstreamPlan{}, nil
+	}
+	out, err := readUpstream(h, workspace, u, &p.vault)
+	if err != nil || out.proxy == nil {
+		return out, err
+	}
+	if holds.Mode.Value == bailey.NetNone {
+		if upstream.New(out.proxy).Has(net.JoinHostPort(p.model.Provider.HostPort())) {
+			out.notes = append(out.notes, fmt.Sprintf("upstream: the model's provider is reached by way of %s (%s)", out.address, u.From))
+		}
+		return out, nil
+	}
+	out.notes = append(out.notes, fmt.Sprintf("upstream: hosts are reached by way of %s (%s), which resolves their names: where this machine cannot resolve one, the address behind it is not checked", out.address, u.From))
+	return out, nil
+}
+
+// Upstream is how a provider of models is reached without a run: by way of which
+// proxy (nil: directly), and with whose certificates (DER) beside the machine's.
+func Upstream(h Host) (*upstream.Proxy, [][]byte, error) {
+	u, err := settings.LoadUpstream(h.Place(h.Dir))
+	if err != nil || u == nil {
+		return nil, nil, short(err)
+	}
+	var open *vault.Vault
+	p, err := readUpstream(h, "", u, &open)
+	return p.proxy, p.extra, err
+}
+
+// readUpstream reads what the user's file names. The vault is opened if a login
+// is in it, unless it is open.
+func readUpstream(h Host, workspace string, u *settings.Upstream, open **vault.Vault) (p upstreamPlan, err error) {
 	address, none := u.Proxy, u.NoProxy
 	if u.Environ {
 		if address, err = ofEnviron(h); err != nil {
@@ -42,8 +80,8 @@ func planUpstream(h Host, workspace string, holds settings.Effective, open **vau
 		none = append(none, strings.Split(cmp.Or(h.Env.Get("NO_PROXY"), h.Env.Get("no_proxy")), ",")...)
 	}
 	if address != nil {
-		p.proxy = &gate.Upstream{Host: address.Host, Port: address.Port, Login: []byte(address.Login), NoProxy: none, Forward: u.Forward}
-		p.notes = append(p.notes, fmt.Sprintf("upstream: hosts are reached by way of %s (%s), which resolves their names: where this machine cannot resolve one, the address behind it is not checked", address, u.From))
+		p.address = address
+		p.proxy = &upstream.Proxy{Host: address.Host, Port: address.Port, Login: []byte(address.Login), NoProxy: none, Forward: u.Forward}
 	}
 	if u.Login != "" && p.proxy != nil {
 		if p.proxy.Login, err = loginOf(h, u, open); err != nil {
@@ -51,7 +89,7 @@ func planUpstream(h Host, workspace string, holds settings.Effective, open **vau
 		}
 	}
 	if u.CA != "" {
-		if sandbox.Within(filepath.Clean(u.CA), workspace) {
+		if workspace != "" && sandbox.Within(filepath.Clean(u.CA), workspace) {
 			return p, bailey.NewError(bailey.Forbidden, fmt.Sprintf("%s: ca %s lies in the workspace, where the sandbox could write it", u.From, u.CA), "keep it elsewhere, or work in another folder")
 		}
 		if p.extra, err = certificates(u); err != nil {
