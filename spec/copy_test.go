@@ -96,7 +96,8 @@ func TestCopy_BothWays(t *testing.T) {
 		y.RunWith(t, in, "cp", "-", "cp:/tmp/in/sub").OK(t)
 		y.Run(t, "exec", "cp", "--", "cat", "/tmp/in/sub/o/f").OK(t)
 		for _, c := range []struct{ from, to, says string }{
-			{"cp:/tmp/none", ".", "Cannot stat"},
+			{"cp:/tmp/none", ".", "there is no /tmp/none in the sandbox"},
+			{"cp:/tmp/none/more", ".", "there is no /tmp/none/more in the sandbox"},
 			{"cp:/tmp/o", "none/", "make the folder first"},
 			{"cp:/tmp/o", "none/below", "none/below"},
 			{"./none", "cp:/tmp", "none"},

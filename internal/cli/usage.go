@@ -49,6 +49,7 @@ func usageError(err error, args []string, model *kong.Application) error {
 	for _, explain := range []func() error{
 		func() error { return variableError(text, model) },
 		func() error { return givenError(text, at) },
+		func() error { return habitError(text, at) },
 		func() error { return valueError(text) },
 		func() error { return enumError(text, at) },
 		func() error { return groupError(text, at, rest) },

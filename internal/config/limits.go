@@ -56,6 +56,7 @@ const (
 	minMemory    = 96 << 20
 	minProcesses = 16
 	minOpenFiles = 32
+	minBytes     = 64 << 10 // of what may be written, in the workspace and in /tmp
 )
 
 // The most that gVisor's kernel has: half of its thread numbers (its
@@ -71,6 +72,12 @@ func Check(l bailey.Limits) error {
 	case l.MemoryBytes < minMemory:
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--memory: %s is too little for a sandbox", Bytes(l.MemoryBytes)),
 			fmt.Sprintf("use --memory %s or more, or leave it out", Bytes(minMemory)))
+	case l.DiskBytes < minBytes:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--disk: %s is too little for a sandbox", Bytes(l.DiskBytes)),
+			fmt.Sprintf("use --disk %s or more, or leave it out", Bytes(minBytes)))
+	case l.TmpBytes < minBytes:
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--tmp-size: %s is too little for a sandbox", Bytes(l.TmpBytes)),
+			fmt.Sprintf("use --tmp-size %s or more, or leave it out", Bytes(minBytes)))
 	case l.Processes < minProcesses || l.Processes > maxProcesses:
 		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--pids: %d is not between %d and %d", l.Processes, minProcesses, maxProcesses),
 			"leave it out for 512; the first process alone has several threads")

@@ -198,6 +198,8 @@ func (c *copying) receive(ctx context.Context, argv []string, base string, to si
 	case failed && e.code == changed && judged == nil:
 		c.report.skip(e.said+":", "not all is as it was when the copy began")
 		return nil
+	case failed && (strings.HasPrefix(e.said, "tar: "+base+": ") || strings.Contains(e.said, ": Cannot open: ")) && strings.Contains(e.said, "No such file or directory"): // it, or its folder
+		return bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no %s in the sandbox", c.req.Inside), "paths inside are relative to where its command started: bailey exec "+c.req.Sandbox+" -- ls")
 	case err != nil:
 		return err // tar says what is wrong; that its archive is cut short says nothing more
 	}
