@@ -100,8 +100,9 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) in
 	host.Holds = len(args) > 0 && args[0] == role.Holder
 	if len(args) > 2 && args[1] == "run" && (host.Holds || !launch.HandsOver(args)) {
 		// Its namespaces are made while the rest of the command line is read.
-		host.Helper = local.Launch(host.Caller())
+		host.Helper, host.Watchdog = local.Launch(host.Caller()), run.LaunchWatchdog()
 		defer host.Helper.Abandon()
+		defer host.Watchdog.Abandon()
 	}
 	return run1(ctx, args[1:], host)
 }

@@ -43,8 +43,9 @@ func Unit(ctx context.Context) int {
 	if err != nil {
 		return fail(os.Stderr, err)
 	}
-	host.Helper = local.Launch(host.Caller())
+	host.Helper, host.Watchdog = local.Launch(host.Caller()), run.LaunchWatchdog()
 	defer host.Helper.Abandon()
+	defer host.Watchdog.Abandon()
 	end := os.NewFile(autophase.EndFD, "end")
 	e := unit(ctx, host)
 	if err := errors.Join(json.NewEncoder(end).Encode(e), end.Close()); err != nil {

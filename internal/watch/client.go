@@ -18,6 +18,7 @@ import (
 // Client is the starter's side of a running watchdog.
 type Client struct {
 	cmd     *exec.Cmd
+	tell    *os.File // takes the settings; closed when they are told
 	control *os.File
 	report  *os.File
 	reports *json.Decoder
@@ -25,15 +26,23 @@ type Client struct {
 	mu      sync.Mutex             // guards writes to control
 }
 
-// Start starts a watchdog: cmd is the program that runs watchdog.Main, with
-// neither descriptors nor attributes set. When Start returns, the settings are
-// the watchdog's: from then on, what they name is cleaned up whenever this
-// process dies. The caller ends with Done.
-func Start(cmd *exec.Cmd, s Settings) (c *Client, err error) {
-	settings, err := json.Marshal(s)
+// Start starts a watchdog that knows what to watch: Launch, then Begin.
+func Start(cmd *exec.Cmd, s Settings) (*Client, error) {
+	c, err := Launch(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("encode settings of watchdog: %w", err)
+		return nil, err
 	}
+	if err := c.Begin(s); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Launch starts a watchdog that waits to be told what to watch: its program needs
+// as long to start as the caller may need to find that out. cmd is the program
+// that runs watchdog.Main, with neither descriptors nor attributes set. The
+// caller goes on with Begin or Abandon.
+func Launch(cmd *exec.Cmd) (c *Client, err error) {
 	var files pipes
 	defer func() {
 		if err != nil {
@@ -53,17 +62,34 @@ func Start(cmd *exec.Cmd, s Settings) (c *Client, err error) {
 	for _, f := range cmd.ExtraFiles {
 		_ = f.Close() // the watchdog has its own
 	}
-	_, err = files.settingsW.Write(settings)
-	if err := errors.Join(err, files.settingsW.Close()); err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return nil, fmt.Errorf("send settings to watchdog: %w", err)
-	}
 	c = &Client{
-		cmd: cmd, control: files.controlW, report: files.reportR, reports: json.NewDecoder(files.reportR),
+		cmd: cmd, tell: files.settingsW, control: files.controlW, report: files.reportR, reports: json.NewDecoder(files.reportR),
 	}
 	c.first = sync.OnceValues(c.read)
 	return c, nil
+}
+
+// Begin tells it what to watch. When it returns, the settings are the watchdog's:
+// from then on, what they name is cleaned up whenever this process dies. The
+// caller ends with Done. On an error the watchdog is gone.
+func (c *Client) Begin(s Settings) error {
+	settings, err := json.Marshal(s)
+	if err == nil {
+		_, err = c.tell.Write(settings)
+	}
+	if err := errors.Join(err, c.tell.Close()); err != nil {
+		c.Abandon()
+		return fmt.Errorf("send settings to watchdog: %w", err)
+	}
+	return nil
+}
+
+// Abandon ends a watchdog that nothing is to be watched by.
+func (c *Client) Abandon() {
+	_ = c.tell.Close() // closed already, after a Begin that failed
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+	_, _ = c.control.Close(), c.report.Close()
 }
 
 // pipes are the three channels, both ends; all close on exec.

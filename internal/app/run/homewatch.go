@@ -2,12 +2,10 @@ package run
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/watch"
 )
@@ -33,8 +31,7 @@ func (u *running) watchHome() error {
 	if err != nil {
 		return err
 	}
-	program, _ := launch.Program()
-	dog, err := watch.Start(&exec.Cmd{Path: program, Args: []string{watch.Argv0}, Env: []string{}, Dir: "/"}, watch.Settings{
+	dog, err := watch.Start(watchdogCommand(), watch.Settings{
 		Workspace: m.Source, DiskBytes: hp.growth, Inodes: u.plan.spec.Limits.Inodes, Started: u.stamped,
 	})
 	if err != nil {

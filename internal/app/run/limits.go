@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
-	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/linux/cgroup"
 	"github.com/bailey-dev/bailey/internal/linux/proc"
 	"github.com/bailey-dev/bailey/internal/linux/userns"
@@ -68,8 +66,7 @@ func (u *running) startLimits() error {
 	if group.Place().Version == 0 {
 		s.MemoryBytes = l.MemoryBytes
 	}
-	program, _ := launch.Program()
-	dog, err := watch.Start(&exec.Cmd{Path: program, Args: []string{watch.Argv0}, Env: []string{}, Dir: "/"}, s)
+	dog, err := u.host.Watchdog.begin(s)
 	if err != nil {
 		return err
 	}

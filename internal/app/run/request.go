@@ -73,6 +73,7 @@ type Host struct {
 	CPUs       int
 	Memory     int64          // bytes of RAM
 	Helper     *local.Pending // launched already; nil to launch one
+	Watchdog   *Watchdog      // likewise
 	Holds      bool           // it was started by Detach
 	DebugDir   string         // where gVisor's own logs go; empty for none
 }

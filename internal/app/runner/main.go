@@ -32,8 +32,9 @@ func Main(host run.Host) int {
 		return refuse(err)
 	}
 	// Its namespaces were made with the process; it waits for what it is told.
-	host.Helper = local.Launch(host.Caller())
+	host.Helper, host.Watchdog = local.Launch(host.Caller()), run.LaunchWatchdog()
 	defer host.Helper.Abandon()
+	defer host.Watchdog.Abandon()
 	settings := inherit.Polled(taskrun.SettingsFD, "settings")
 	events := os.NewFile(taskrun.EventsFD, "events")
 	end := os.NewFile(taskrun.EndFD, "end")

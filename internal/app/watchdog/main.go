@@ -29,14 +29,14 @@ func Main(args []string) int {
 	if len(args) > 1 {
 		return complain(errors.New("takes no arguments"))
 	}
-	settings, control, report, err := open()
-	if errors.Is(err, io.EOF) {
-		return 0 // the starter died before it said anything, and so before it made anything
-	}
+	told, control, report, err := open()
 	if err != nil {
 		return complain(err)
 	}
-	d, err := begin(settings, report)
+	d, err := begin(told, report)
+	if errors.Is(err, io.EOF) {
+		return 0 // the starter died, or gave up, before it said anything, and so before it made anything
+	}
 	if err != nil {
 		// The starter has to know: standard error is nobody's.
 		_ = json.NewEncoder(report).Encode(watch.Report{Message: err.Error()})
@@ -48,10 +48,16 @@ func Main(args []string) int {
 	return 0
 }
 
-// begin makes the process fit to watch.
-func begin(s watch.Settings, report *os.File) (*dog, error) {
+// begin makes the process fit to watch, and waits to be told what.
+func begin(told, report *os.File) (*dog, error) {
 	if err := confine(); err != nil {
 		return nil, fmt.Errorf("give up what it does not need: %w", err)
+	}
+	var s watch.Settings
+	dec := json.NewDecoder(told)
+	dec.DisallowUnknownFields()
+	if err := errors.Join(dec.Decode(&s), told.Close()); err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	return newDog(s, report)
 }
@@ -83,20 +89,14 @@ func complain(err error) int {
 	return 1
 }
 
-func open() (s watch.Settings, control, report *os.File, err error) {
+func open() (told, control, report *os.File, err error) {
 	for _, fd := range []int{watch.SettingsFD, watch.ControlFD, watch.ReportFD} {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-			return s, nil, nil, fmt.Errorf("is started by bailey run alone: descriptor %d is not open", fd)
+			return nil, nil, nil, fmt.Errorf("is started by bailey run alone: descriptor %d is not open", fd)
 		}
 		unix.CloseOnExec(fd)
 	}
-	in := os.NewFile(watch.SettingsFD, "settings")
-	dec := json.NewDecoder(in)
-	dec.DisallowUnknownFields()
-	if err := errors.Join(dec.Decode(&s), in.Close()); err != nil {
-		return s, nil, nil, fmt.Errorf("read settings: %w", err)
-	}
-	return s, os.NewFile(watch.ControlFD, "control"), os.NewFile(watch.ReportFD, "report"), nil
+	return os.NewFile(watch.SettingsFD, "settings"), os.NewFile(watch.ControlFD, "control"), os.NewFile(watch.ReportFD, "report"), nil
 }
 
 // maxLine bounds one message.

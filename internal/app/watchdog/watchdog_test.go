@@ -184,6 +184,39 @@ func TestBadStart_IsRefused(t *testing.T) {
 	}
 }
 
+// TestLaunch_WaitsToBeTold: one that is started ahead watches when it is told
+// what, and ends when nobody will.
+func TestLaunch_WaitsToBeTold(t *testing.T) {
+	t.Parallel()
+	launch := func() *watch.Client {
+		c, err := watch.Launch(dogCommand())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := launch()
+	time.Sleep(50 * time.Millisecond)
+	if err := c.Begin(watch.Settings{Workspace: t.TempDir(), DiskBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if counted, err := c.Ready(); err != nil || !counted {
+		t.Errorf("it is ready: %t, %v", counted, err)
+	}
+	if err := c.Done(); err != nil {
+		t.Error(err)
+	}
+	c = launch()
+	id, err := proc.Identify(c.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Abandon()
+	if id.Alive() {
+		t.Error("it lives on")
+	}
+}
+
 // sandbox starts a helper in a pid namespace and tells the watchdog.
 func sandbox(t *testing.T, c *watch.Client, script, dir string) proc.Identity {
 	t.Helper()
