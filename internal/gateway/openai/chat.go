@@ -45,8 +45,13 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 	if err := pinned(call, pin); err != nil {
 		return nil, err
 	}
-	if call.Output = bound(v, st.limits...); pin.MaxOutput > 0 {
-		c.SetOutput(call, pin.MaxOutput)
+	answer := bound(v, st.limits...)
+	if pin.MaxOutput > 0 {
+		answer = lower(v, pin.MaxOutput, st.limits...)
+		thinkWithin(v, answer)
+	}
+	if call.Output = answer; answer > 0 && thinksBeside(v) {
+		call.Output += thoughts(v, answer)
 	}
 	return call, nil
 }
@@ -74,14 +79,46 @@ func (c *Chat) SetOutput(call *gateway.Call, n int64) {
 	if !ok || call.Body == nil {
 		return
 	}
-	call.Output = lower(call.Body, max(n, 1), st.limits...)
-	// Some servers count thoughts beside the answer.
-	for _, t := range []struct {
-		of   *document.Value
-		name string
-	}{{call.Body, "thinking_budget"}, {call.Body.Get("thinking"), "budget_tokens"}, {call.Body.Get("reasoning"), "max_tokens"}} {
-		if asked, ok := t.of.Get(t.name).Int(); ok && asked > call.Output {
-			t.of.Set(t.name, document.NewInt(call.Output))
+	n = max(n, 1)
+	beside := int64(0)
+	if thinksBeside(call.Body) {
+		answer := bound(call.Body, st.limits...)
+		if answer == 0 {
+			answer = n
+		}
+		beside = max(1, min(thoughts(call.Body, answer), n/2))
+		call.Body.Set(thinkingBudget, document.NewInt(beside))
+	}
+	answer := lower(call.Body, max(1, n-beside), st.limits...)
+	thinkWithin(call.Body, answer)
+	call.Output = answer + beside
+}
+
+// thinkingBudget bounds thoughts that are made beside the answer, and which the
+// bounds of that do not count: enable_thinking asks for them (Qwen's API).
+const thinkingBudget = "thinking_budget"
+
+// thinksBeside reports whether a request asks for such thoughts.
+func thinksBeside(v *document.Value) bool {
+	return v.Get("enable_thinking").IsTrue() || v.Get(thinkingBudget) != nil && v.Get("enable_thinking") == nil
+}
+
+// thoughts is how many tokens of them may be made: what is asked for, else as
+// many as the answer may have.
+func thoughts(v *document.Value, answer int64) int64 {
+	if n, ok := v.Get(thinkingBudget).Int(); ok && n > 0 {
+		return n
+	}
+	return answer
+}
+
+// thinkWithin lowers to n what bounds thoughts as a part of the answer, each in a
+// member of the request's.
+func thinkWithin(v *document.Value, n int64) {
+	for _, m := range [][2]string{{"thinking", "budget_tokens"}, {"reasoning", "max_tokens"}} {
+		of := v.Get(m[0])
+		if asked, ok := of.Get(m[1]).Int(); ok && asked > n {
+			of.Set(m[1], document.NewInt(n))
 		}
 	}
 }

@@ -293,6 +293,11 @@ func TestSetOutput(t *testing.T) {
 		{"chat, by both", c, `,"max_tokens":800,"max_completion_tokens":600`, 500, map[string]string{"max_tokens": "500", "max_completion_tokens": "500"}},
 		{"chat, nothing is left", c, `,"max_tokens":800`, -1, map[string]string{"max_tokens": "1"}},
 		{"chat, nothing was asked for", c, `,"max_tokens":0`, 70, map[string]string{"max_tokens": "70"}},
+		{"chat, thoughts beside the answer", c, `,"max_tokens":800,"enable_thinking":true,"thinking_budget":90`, 500, map[string]string{"max_tokens": "410", "thinking_budget": "90"}},
+		{"chat, more thoughts than there is room for", c, `,"max_tokens":30,"thinking_budget":9000`, 500, map[string]string{"max_tokens": "30", "thinking_budget": "250"}},
+		{"chat, thoughts without a bound", c, `,"max_tokens":16,"enable_thinking":true`, 500, map[string]string{"max_tokens": "16", "thinking_budget": "16"}},
+		{"chat, no thoughts", c, `,"max_tokens":800,"enable_thinking":false,"thinking_budget":90`, 500, map[string]string{"max_tokens": "500", "thinking_budget": "90"}},
+		{"chat, thoughts within the answer", c, `,"max_tokens":800,"thinking":{"type":"enabled","budget_tokens":700},"reasoning":{"max_tokens":600}`, 500, map[string]string{"max_tokens": "500", "budget_tokens": "500", "reasoning": "500"}},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
@@ -305,9 +310,16 @@ func TestSetOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			one.p.SetOutput(call, one.n)
-			for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+			for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "thinking_budget", "budget_tokens", "reasoning"} {
+				v := call.Body.Get(name)
+				switch name {
+				case "budget_tokens":
+					v = call.Body.Get("thinking").Get(name)
+				case "reasoning":
+					v = v.Get("max_tokens")
+				}
 				got := ""
-				if v := call.Body.Get(name); v != nil {
+				if v != nil {
 					got = v.Text
 				}
 				if got != one.want[name] {
