@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,8 +84,7 @@ func (u *Upstream) SetKey(key seal.Secret) error {
 	defer u.mu.Unlock()
 	held := []inject.Held{}
 	if w := u.p.Way; w != nil && w.Forward && len(w.Login) > 0 {
-		login := seal.NewSecret(w.Login)
-		held = append(held, inject.Held{ID: loginID, Name: "the login of your upstream proxy", Value: login, Placeholder: secret.NewPlaceholder(login.Reveal(), 0)})
+		held = append(held, inject.Held{ID: loginID, Name: "the login of your upstream proxy", Value: seal.NewSecret(slices.Clone(w.Login)), Placeholder: secret.NewPlaceholder(w.Login, 0)})
 	}
 	if key.Len() > 0 {
 		held = append(held, inject.Held{ID: keyID, Name: "the provider's key", Value: key, Placeholder: secret.NewPlaceholder(key.Reveal(), 0)})
