@@ -149,7 +149,7 @@ const (
 // Reserve takes what a call may use from all of its limits, in one step. Its
 // output is lowered to what is left. Where not even the least is left, the
 // error is a *SpentError; if only calls that are under way stand in the way,
-// Reserve waits some seconds for one of them to end. An error of another kind
+// Reserve waits some seconds for one of them to end, and the error is Busy. An error of another kind
 // means that nothing is known for sure: nothing was reserved, and the call is
 // not made.
 func (l *Ledger) Reserve(ctx context.Context, a Ask) (*Grant, error) {
@@ -180,6 +180,7 @@ func (l *Ledger) Reserve(ctx context.Context, a Ask) (*Grant, error) {
 		case <-look.C:
 		case <-deadline:
 			look.Stop()
+			o.spent.Busy = true
 			return nil, o.spent
 		case <-ctx.Done():
 			look.Stop()

@@ -21,6 +21,10 @@ type SpentError struct {
 	Held  Limit  // in that unit, by calls that are under way or never ended
 	Needs Limit  // in that unit: the call, with the least output
 	Least Limit  // in that unit: the smallest call that there is
+
+	// Busy says that only calls that are under way stand in the way: some of
+	// what they hold comes back.
+	Busy bool
 }
 
 // TooLarge reports whether it is the size of the call that stands in the way: a
@@ -39,6 +43,9 @@ func (e *SpentError) Error() string {
 		of += " " + e.Model
 	}
 	text := fmt.Sprintf("the budget of %s %s ", e.Limit.person(), of)
+	if e.Busy {
+		return text + fmt.Sprintf("has nothing left at the moment: %s held by calls that are under way, and %s used", e.Held.person(), e.Used.person())
+	}
 	if e.TooLarge() {
 		text += e.tooLarge()
 	} else {

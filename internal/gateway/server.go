@@ -42,7 +42,7 @@ const (
 type Budget interface {
 	// Reserve sets tokens aside: input is an estimate, bound what it is at most,
 	// output what is wanted at most, 0 for as much as there is. An error with a method Spent() string means
-	// that nothing is left, and why.
+	// that nothing is left, and why; one with Held() string that there may be some when other calls end.
 	Reserve(ctx context.Context, input, bound, output int64) (Grant, error)
 }
 

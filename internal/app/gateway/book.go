@@ -100,10 +100,18 @@ func (s spent) Spent() string {
 	return s.Error() + ". Whoever started this can raise it and start again; until then no call of the model is made"
 }
 
+// held is a budget that calls under way hold.
+type held struct{ *budget.SpentError }
+
+// Held is one sentence.
+func (h held) Held() string { return h.Error() }
+
 // Reserve sets tokens aside.
 func (b *book) Reserve(ctx context.Context, input, bound, output int64) (gateway.Grant, error) {
 	g, err := b.ledger.Reserve(ctx, budget.Ask{Model: b.s.Pin.ID, Limits: b.s.Limits, Input: input, Bound: bound, Output: output, Price: b.s.Price})
-	if e, ok := errors.AsType[*budget.SpentError](err); ok {
+	if e, ok := errors.AsType[*budget.SpentError](err); ok && e.Busy {
+		return nil, held{e}
+	} else if ok {
 		return nil, spent{e}
 	}
 	if err != nil {

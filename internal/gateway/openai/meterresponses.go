@@ -16,6 +16,7 @@ type responsesMeter struct {
 	seen   int64 // bytes of text in deltas
 	items  int64 // and in the items that were finished, which some servers send alone
 	ended  bool
+	final  bool // its end said what was used: what an event before it says is not all of it
 }
 
 // Meter returns what reads the answer to a call.
@@ -60,6 +61,7 @@ func (m *responsesMeter) Event(name string, data []byte) bool {
 		m.items += tally.Text(e.Item)
 	case "response.completed", "response.incomplete", "response.failed", "error":
 		m.ended = true
+		m.final = e.Response != nil && tally.Present(e.Response.Usage)
 	}
 	return true
 }
@@ -81,7 +83,7 @@ func (m *responsesMeter) Whole(body []byte) []byte {
 		m.Note("the answer could not be read")
 	}
 	m.response(&r)
-	m.ended = true
+	m.ended, m.final = true, tally.Present(r.Usage)
 	m.items = tally.Text(r.Output)
 	return body
 }
@@ -90,7 +92,7 @@ func (m *responsesMeter) Whole(body []byte) []byte {
 func (m *responsesMeter) Result() gateway.Result {
 	return gateway.Result{
 		Usage:  m.got,
-		Known:  m.known && m.ended && m.Sound(),
+		Known:  m.known && m.final && m.Sound(),
 		Ended:  m.ended,
 		Output: tally.Tokens(max(m.seen, m.items)),
 		Served: m.served,

@@ -74,16 +74,35 @@ func hollow(item *document.Value) string {
 			return v != nil && (v.Text != "" || len(v.Items)+len(v.Members) > 0)
 		})
 	}
+	says := func(name string) bool {
+		v := item.Get(name)
+		return v != nil && (v.Text != "" || slices.ContainsFunc(v.Items, func(part *document.Value) bool {
+			return part.Get("type").Str() != "reasoning_text" || part.Get("text").Str() != ""
+		}))
+	}
 	switch kind {
+	case "message", "":
+		if says("content") || item.Get("id") == nil {
+			return ""
+		}
+		kind = "message"
 	case "reasoning":
-		if has("encrypted_content", "content") {
+		if sealed(item) || says("content") {
 			return ""
 		}
 	case "compaction", "compaction_summary", "context_compaction":
-		if has("encrypted_content") {
+		if sealed(item) {
 			return ""
 		}
-	case "local_shell_call":
+	case "configuration_update":
+		if slices.ContainsFunc(item.Members, func(m document.Member) bool { return m.Name != "id" && m.Name != "type" && m.Name != "status" }) {
+			return ""
+		}
+	case "apply_patch_call":
+		if has("operation") {
+			return ""
+		}
+	case "local_shell_call", "shell_call":
 		if has("action") {
 			return ""
 		}
@@ -99,6 +118,11 @@ func hollow(item *document.Value) string {
 		return ""
 	}
 	return kind
+}
+
+// sealed reports whether an item has what the provider encrypted.
+func sealed(item *document.Value) bool {
+	return item.Get("encrypted_content").Str() != ""
 }
 
 // hollowItems takes out items that are hollow.

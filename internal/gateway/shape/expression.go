@@ -121,8 +121,11 @@ func (l *loader) word(name string) (*spec, error) {
 	case "bool":
 		sp.kinds[document.True] = &rule{what: pass}
 		sp.kinds[document.False] = sp.kinds[document.True]
-	case "any":
+	case "any", "schema":
 		r := &rule{what: free}
+		if name == "schema" {
+			r.what = schema
+		}
 		for kind := range sp.kinds {
 			sp.kinds[kind] = r
 		}
@@ -171,7 +174,7 @@ func (l *loader) weight(name string) (weight, error) {
 	if def == nil {
 		return weight{}, fmt.Errorf("there is no weight %q", name)
 	}
-	if err := only(def, "per", "min", "max", "text", "note"); err != nil {
+	if err := only(def, "per", "min", "max", "text", "picture", "note"); err != nil {
 		return weight{}, fmt.Errorf("the weight %q: %w", name, err)
 	}
 	per, perOK := def.Get("per").Int()
@@ -180,7 +183,7 @@ func (l *loader) weight(name string) (weight, error) {
 	if !perOK || !leastOK || !mostOK || per < 1 || least < 0 || most < least {
 		return weight{}, fmt.Errorf("the weight %q needs per, min and max", name)
 	}
-	return weight{per: per, least: least, most: most, text: def.Get("text").IsTrue()}, nil
+	return weight{per: per, least: least, most: most, text: def.Get("text").IsTrue(), picture: def.Get("picture").IsTrue()}, nil
 }
 
 // snake writes a name in snake_case.

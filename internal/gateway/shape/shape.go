@@ -144,6 +144,7 @@ const (
 	blob
 	whole
 	free
+	schema
 	values
 	list
 	dict
@@ -163,24 +164,28 @@ type entry struct {
 
 // weight estimates the tokens of encoded bytes: one for each "per" of them,
 // within bounds. What may be text is bounded by its bytes as well, of which there
-// are three for each four that encode them.
+// are three for each four that encode them; and so is what stands in the place of
+// a picture and is none: a text, a recording or a document, of which some servers
+// take any wherever they take one.
 type weight struct {
 	per, least, most int64
 
-	text bool
+	text, picture bool
 }
 
-func (w weight) tokens(n int) int64 {
+// tokens are the estimate of what encoded bytes cost, and the most that it is.
+func (w weight) tokens(s string) (n, most int64) {
+	most = w.most
+	size := int64(len(s))
+	if w.picture && !isPicture(s) {
+		const document = 1_000_000 // as one of many pages
+		most = max(most, document)
+	}
+	if w.text || most > w.most {
+		most = max(most, (3*size+3)/4)
+	}
 	if w.per <= 0 {
-		return w.bound(n)
+		return most, most
 	}
-	return min(max(int64(n)/w.per, w.least), w.bound(n))
-}
-
-// bound is what n encoded bytes cost at most.
-func (w weight) bound(n int) int64 {
-	if w.text {
-		return max(w.most, (3*int64(n)+3)/4)
-	}
-	return w.most
+	return min(max(size/w.per, w.least), most), most
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/bailey-dev/bailey/internal/gateway"
 	"github.com/bailey-dev/bailey/internal/gateway/document"
@@ -61,6 +64,10 @@ func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusa
 		return false, w.str(v.Text, r)
 	case whole:
 		return false, w.whole(v)
+	case schema:
+		w.local(v)
+		w.bytes += size(v)
+		return false, nil
 	case free:
 		w.bytes += size(v)
 		return false, nil
@@ -94,9 +101,9 @@ func (w *walker) str(s string, r *rule) *gateway.Refusal {
 		}
 		w.bytes += int64(max(0, len(s)-usualShort))
 	case blob:
-		n := r.blob.tokens(len(s))
+		n, most := r.blob.tokens(s)
 		w.tokens += n
-		w.unsure += r.blob.bound(len(s)) - n
+		w.unsure += most - n
 		w.blobs += int64(len(s))
 	default:
 	}
@@ -351,15 +358,58 @@ func (sp *spec) expected() string {
 	return strings.Join(kinds, " or ")
 }
 
+// local takes out of a JSON Schema what refers to an address (JSON Schema 2020-12,
+// section 8.2.3): some servers fetch it. What refers to a part of the schema stays.
+func (w *walker) local(v *document.Value) {
+	for i, item := range v.Items {
+		w.path = append(w.path, step{index: i})
+		w.local(item)
+		w.path = w.path[:len(w.path)-1]
+	}
+	kept := v.Members[:0]
+	for _, m := range v.Members {
+		w.path = append(w.path, step{name: m.Name, index: -1})
+		refers := m.Name == "$ref" || m.Name == "$dynamicRef" || m.Name == "$recursiveRef"
+		if refers && m.Value.Kind == document.String && (strings.ContainsAny(m.Value.Text, ":\\") || strings.HasPrefix(m.Value.Text, "//")) && !strings.HasPrefix(m.Value.Text, "#") {
+			w.tell("of an address")
+		} else {
+			w.local(m.Value)
+			kept = append(kept, m)
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+	v.Members = kept
+}
+
 // size is about the number of bytes of a value as JSON, and at least that of its
 // text.
 func size(v *document.Value) int64 {
-	n := int64(len(v.Text)) + 2
+	n := quoted(v.Text) + 2
 	for _, item := range v.Items {
 		n += size(item) + 1
 	}
 	for _, m := range v.Members {
-		n += int64(len(m.Name)) + 4 + size(m.Value)
+		n += quoted(m.Name) + 4 + size(m.Value)
 	}
 	return min(n, math.MaxInt32)
+}
+
+// quoted is the most bytes that a text has for a tokenizer: as JSON, where a
+// control character has six, and where it is normalised before (Unicode Standard
+// Annex 15), by which some characters become many.
+func quoted(s string) int64 {
+	n := int64(len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\' || c >= '\b' && c <= '\r' && c != '\v':
+			n++
+		case c < ' ':
+			n += 5
+		case c >= utf8.RuneSelf:
+			p := norm.NFKC.PropertiesString(s[i:])
+			n += int64(max(0, len(p.Decomposition())-p.Size()))
+			i += max(p.Size(), 1) - 1
+		}
+	}
+	return n
 }
