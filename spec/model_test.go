@@ -422,26 +422,50 @@ func documentsRace(t *testing.T, w *modelWorld) {
 	t.Helper()
 	was := w.url
 	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
-	for dialect, c := range map[string]struct{ body, answer string }{
-		"anthropic": {
-			`{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + strings.Repeat("QUJD", 300) + `"}}]}]}`,
+	const (
+		chatAnswer = `{"id":"c","object":"chat.completion","model":"real-1","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":300000,"completion_tokens":1,"total_tokens":300001}}`
+		respAnswer = `{"id":"r","object":"response","status":"completed","model":"real-1","output":[],"usage":{"input_tokens":300000,"output_tokens":1,"total_tokens":300001}}`
+	)
+	for name, c := range map[string]struct{ dialect, body, answer string }{
+		"a document": {
+			"anthropic", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + strings.Repeat("QUJD", 300) + `"}}]}]}`,
 			`{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":300000,"output_tokens":1}}`,
 		},
-		"gemini": {
-			`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"text/plain","data":"` + strings.Repeat("QUJD", 100_000) + `"}}]}]}`,
+		"a text in the place of bytes": {
+			"gemini", `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"text/plain","data":"` + strings.Repeat("QUJD", 100_000) + `"}}]}]}`,
 			`{"candidates":[{"content":{"role":"model","parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":300000,"candidatesTokenCount":1,"totalTokenCount":300001},"modelVersion":"real-1"}`,
 		},
-		"openai-chat": {
-			`{"model":"x","max_tokens":100,"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{"id":"","type":"function","function":{"name":"f","arguments":""}},`, 4999) + `{"id":"","type":"function","function":{"name":"f","arguments":""}}]}]}`,
-			`{"id":"c","object":"chat.completion","model":"real-1","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":300000,"completion_tokens":1,"total_tokens":300001}}`,
+		"a text in the place of a picture": {
+			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:text/plain;base64,` + strings.Repeat("QUJD", 100_000) + `"}}]}]}`, chatAnswer,
+		},
+		"a text that says it is a picture": {
+			"openai-responses", `{"model":"x","max_output_tokens":100,"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("QUJD", 100_000) + `"}]}]}`, respAnswer,
+		},
+		"control characters": {
+			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"t","description":"` + strings.Repeat(`\u0001`, 60_000) + `","parameters":{}}}]}`, chatAnswer,
+		},
+		"characters that become many": {
+			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"` + strings.Repeat("\ufdfa", 20_000) + `"}]}`, chatAnswer,
+		},
+		"items that say nothing": {
+			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{"id":"","type":"function","function":{"name":"f","arguments":""}},`, 4999) + `{"id":"","type":"function","function":{"name":"f","arguments":""}}]}]}`,
+			chatAnswer,
 		},
 	} {
-		raced(t, w, dialect, c.body, c.answer)
+		if got, served := raced(t, w, c.dialect, c.body, c.answer, "200k"); got.Statuses[200] != 1 || got.Statuses[402] != 29 || served != 1 {
+			t.Errorf("%s: %v, %d served, such as %.300s", name, got.Statuses, served, got.Body)
+		}
+	}
+	// Twin: what the provider encrypted is no more than its bytes, and many calls
+	// that have it go on side by side.
+	sealed := `{"model":"x","max_output_tokens":100,"input":[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"` + strings.Repeat("g", 1000) + `"}]}`
+	if got, served := raced(t, w, "openai-responses", sealed, strings.NewReplacer("300000", "500", "300001", "501").Replace(respAnswer), "200k"); got.Statuses[200] != 30 || served != 30 {
+		t.Errorf("what is encrypted: %v, such as %.300s", got.Statuses, got.Body)
 	}
 }
 
-// raced sends what costs 300,000 tokens thirty times at once.
-func raced(t *testing.T, w *modelWorld, dialect, body, answer string) {
+// raced sends a request thirty times at once.
+func raced(t *testing.T, w *modelWorld, dialect, body, answer, budget string) (modelTried, int64) {
 	t.Helper()
 	var served atomic.Int64
 	p := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -455,10 +479,8 @@ func raced(t *testing.T, w *modelWorld, dialect, body, answer string) {
 	w.models(t, dialect, "max_output: 400")
 	race := talk(dialect, "race", body)
 	race.Count = 30
-	got, _ := w.run(t, []modelTry{race}, "--budget", "200k")
-	if got["race"].Statuses[200] != 1 || got["race"].Statuses[402] != 29 || served.Load() != 1 {
-		t.Errorf("%s: %v, %d served, such as %.300s", dialect, got["race"].Statuses, served.Load(), got["race"].Body)
-	}
+	got, _ := w.run(t, []modelTry{race}, "--budget", budget)
+	return got["race"], served.Load()
 }
 
 // leavers (D052): whoever hangs up on each call, before anybody has said what it
@@ -484,6 +506,16 @@ func leavers(t *testing.T, w *modelWorld) {
 	w.run(t, slices.Repeat([]modelTry{leave}, 8), "--budget", strconv.Itoa(budget))
 	if n := served.Load(); n < 2 || n*input > budget+input {
 		t.Errorf("the provider served %d calls of %d tokens, and the budget is %d", n, input, budget)
+	}
+	// So does whoever leaves a model that thinks fast and shows nothing of it.
+	served.Store(0)
+	const thoughts = 8000
+	w.models(t, "openai-chat", fmt.Sprintf("max_output: %d", thoughts))
+	leave = talk("openai-chat", "leave", `{"model":"x","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
+	leave.HangUp = 20
+	w.run(t, slices.Repeat([]modelTry{leave}, 8), "--budget", "20k")
+	if n := served.Load(); n < 2 || n*thoughts > 20_000+thoughts {
+		t.Errorf("the provider served %d calls of %d thoughts, and the budget is 20k", n, thoughts)
 	}
 }
 

@@ -87,6 +87,10 @@ func TestResponses_Meter(t *testing.T) {
 			want: gateway.Result{Ended: true, Output: 4, Served: "gpt-served"},
 		},
 		{
+			name: "D053 usage before the end alone", events: []string{`{"type":"response.created","response":{"model":"gpt-served","usage":{"input_tokens":1,"output_tokens":1}}}`, delta, done("completed", "null")},
+			want: gateway.Result{Usage: pricing.Usage{Input: 1, Output: 1}, Ended: true, Output: 4, Served: "gpt-served"},
+		},
+		{
 			name: "D053 half of it", events: []string{done("completed", `{"input_tokens":7}`)},
 			want: gateway.Result{Usage: pricing.Usage{Input: 7}, Ended: true, Served: "gpt-served"},
 		},

@@ -16,7 +16,7 @@ func (s *Shape) Type(name string) Node { return Node{sp: s.types[name]} }
 func (n Node) Takes(kind document.Kind) bool { return n.rule(kind) != nil }
 
 // Free reports whether any JSON can stand here, unjudged.
-func (n Node) Free() bool { return n.is(document.Object, free) }
+func (n Node) Free() bool { return n.is(document.Object, free) || n.is(document.Object, schema) }
 
 // Any reports whether any string can stand here, but for its length and checks.
 func (n Node) Any() bool {

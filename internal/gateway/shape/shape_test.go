@@ -15,7 +15,7 @@ import (
 
 const file = `{
   "source": "a test", "dated": "2026-11-30", "note": "for readers",
-  "weights": {"image": {"per": 100, "min": 16, "max": 50}},
+  "weights": {"image": {"per": 100, "min": 16, "max": 50}, "photo": {"per": 100, "min": 16, "max": 50, "picture": true}, "sealed": {"per": 4, "min": 0, "max": 0, "text": true}},
   "types": {
     "request": {"fields": {
       "model": "string!",
@@ -41,6 +41,8 @@ const file = `{
     "block": {"by": "type", "variants": {
       "text": {"fields": {"text": "text!", "id": "string(plain)"}},
       "image": {"fields": {"source": "source!"}},
+      "photo": {"fields": {"data": "blob(photo)!"}},
+      "sealed": {"fields": {"data": "blob(sealed)!"}},
       "result": {"fields": {"content": "content", "input": "any"}},
       "addition": {"fields": {"tool": "tool!"}},
       "gone": "drop",
@@ -270,6 +272,15 @@ func TestShape_BoundIsOne(t *testing.T) {
 		"text":                  {`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`, 1000, 1100},
 		"items that say little": {`{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":""},`, 999) + `{"role":"user","content":""}]}`, 28_000, 60_000},
 		"names":                 {`{"model":"m","messages":[],"tools":[` + strings.Repeat(`{"name":"`+strings.Repeat("n", 64)+`"},`, 99) + `{"name":"n"}]}`, 7000, 9000},
+		"a photo":               {message(`{"type":"photo","data":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 50, 300},
+		"no photo by its type":  {message(`{"type":"photo","data":"data:text/plain;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 1_000_000, 1_000_300},
+		"no photo by its bytes": {message(`{"type":"photo","data":"data:image/png;base64,` + strings.Repeat("QUJD", 500_000) + `"}`), 1_500_000, 1_500_300},
+		"a bare one":            {message(`{"type":"photo","data":"/9j/4AAQSkZJRgABAQAAAQAB` + strings.Repeat("A", 90_000) + `"}`), 50, 300},
+		"what is encrypted":     {message(`{"type":"sealed","data":"` + strings.Repeat("A", 4000) + `"}`), 3000, 3300},
+		"control characters":    {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
+		"line ends":             {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
+		"what is normalised":    {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
+		"letters of elsewhere":  {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
 		"an image":              {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 90_000) + `"}}`), 50, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,7 +353,7 @@ func TestShape_AliasesAndDecidingMembers(t *testing.T) {
 func TestShape_Verdicts(t *testing.T) {
 	t.Parallel()
 	s := load(t, file)
-	want := map[string]shape.Verdict{"text": shape.Keep, "image": shape.Keep, "result": shape.Keep, "addition": shape.Keep, "gone": shape.Drop, "upload": shape.Refuse}
+	want := map[string]shape.Verdict{"text": shape.Keep, "image": shape.Keep, "photo": shape.Keep, "sealed": shape.Keep, "result": shape.Keep, "addition": shape.Keep, "gone": shape.Drop, "upload": shape.Refuse}
 	if diff := cmp.Diff(want, s.Verdicts("block")); diff != "" {
 		t.Error(diff)
 	}
