@@ -96,6 +96,7 @@ type purse struct {
 	mu     sync.Mutex
 	left   int64
 	broken bool
+	held   bool
 	booked []string
 	done   chan struct{} // one for each booking
 }
@@ -105,11 +106,19 @@ type spentError string
 func (e spentError) Error() string { return string(e) }
 func (e spentError) Spent() string { return string(e) }
 
+type heldError string
+
+func (e heldError) Error() string { return string(e) }
+func (e heldError) Held() string  { return string(e) }
+
 func (p *purse) Reserve(_ context.Context, input, _, output int64) (Grant, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broken {
 		return nil, errors.New("the disk is full")
+	}
+	if p.held {
+		return nil, heldError("others are under way")
 	}
 	if output == 0 || output > p.left-input {
 		output = p.left - input
@@ -421,6 +430,14 @@ func TestServer_Budget(t *testing.T) {
 	all.Wait()
 	if passed.Load() != 1 || spent.Load() != 199 {
 		t.Errorf("%d passed, %d were spent", passed.Load(), spent.Load())
+	}
+	l.purse.held = true
+	if res, text := l.post(t, `{"max":20}`); res.StatusCode != 429 || !strings.Contains(text, "budget_held") || res.Header.Get("Retry-After") == "" {
+		t.Errorf("held by others: %d %s", res.StatusCode, text)
+	}
+	l.purse.held = false
+	if res, text := l.post(t, `{"max":20}`); res.StatusCode != 200 {
+		t.Errorf("the twin: %d %s", res.StatusCode, text)
 	}
 	l.purse.broken = true
 	if res, text := l.post(t, `{"max":20}`); res.StatusCode != 503 || !strings.Contains(text, "budget_unavailable") {
