@@ -7,7 +7,9 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/bailey-dev/bailey/internal/gateway"
@@ -121,8 +123,18 @@ func begin(list *shape.Shape, typ string, body []byte, state any) (*gateway.Call
 	return call, nil
 }
 
+// dearPictures is by how much a picture costs more tokens than elsewhere with the
+// one model that counts them so: 2833 and 5667 for each of up to 8 tiles.
+func dearPictures(call *gateway.Call, pin gateway.Pin) {
+	const factor = 3
+	if strings.Contains(pin.Name, "gpt-4o-mini") {
+		call.Bound = min(call.Bound, math.MaxInt64/factor) * factor
+	}
+}
+
 // pinned makes a call one for the pinned model.
 func pinned(call *gateway.Call, pin gateway.Pin) error {
+	dearPictures(call, pin)
 	call.Body.Set("model", document.NewString(pin.Name))
 	removed, err := pin.Apply(call.Body)
 	call.Removed = append(call.Removed, removed...)

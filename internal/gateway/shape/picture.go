@@ -2,34 +2,45 @@ package shape
 
 import (
 	"encoding/base64"
+	"image"
+	_ "image/jpeg" // formats that say at their beginning how large they are
+	_ "image/png"
+	"io"
+	"math"
 	"strings"
 )
 
-// isPicture reports whether bytes in base64, bare or in a data: URI, are those of
-// a picture: by their type, which some servers go by, and by how they begin, which
-// others do.
-func isPicture(s string) bool {
-	if head, data, ok := strings.Cut(s[:min(len(s), mostDataHead)], ","); ok {
+// pictureArea returns how many pixels a picture has whose bytes stand in base64,
+// bare or in a data: URI; a very large number where its format is known and not
+// read. ok is false for what is no picture: by its type, which some servers go
+// by, or by how it begins, which others do.
+func pictureArea(s string) (pixels int64, ok bool) {
+	if head, _, found := strings.Cut(s[:min(len(s), mostDataHead)], ","); found {
 		kind, _, _ := strings.Cut(strings.ToLower(head), ";")
 		if !strings.HasPrefix(kind, "data:image/") {
-			return false
+			return 0, false
 		}
-		s = data
+		s = s[len(head)+1:]
+	}
+	const mostHead = 1 << 20 // of a photograph, which has a smaller one in its head
+	in := io.LimitReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(s)), mostHead)
+	if c, _, err := image.DecodeConfig(in); err == nil {
+		return int64(c.Width) * int64(c.Height), true
 	}
 	const enough = 24
 	head, err := base64.StdEncoding.DecodeString(s[:min(len(s), enough)/4*4])
 	if err != nil {
-		return false
+		return 0, false
 	}
 	for _, first := range []string{
 		"\x89PNG", "\xff\xd8\xff", "GIF8", "RIFF????WEBP", "BM", "II*\x00", "MM\x00*",
 		"????ftypavif", "????ftypavis", "????ftypheic", "????ftypheix", "????ftypmif1", "????ftypmsf1",
 	} {
 		if begins(head, first) {
-			return true
+			return math.MaxInt32, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // begins reports whether b begins as pattern, whose question marks are any byte.

@@ -173,13 +173,27 @@ type weight struct {
 	text, picture bool
 }
 
+// pictureMost is the most that a picture costs, of which none costs more than
+// most; or what is none.
+func pictureMost(s string, most int64) int64 {
+	const (
+		least    = 4000      // of one that is small, with any service
+		token    = 28 * 28   // pixels of a large one
+		document = 1_000_000 // tokens of one of many pages
+	)
+	area, ok := pictureArea(s)
+	if !ok {
+		return max(most, document)
+	}
+	return min(most, max(least, area/token))
+}
+
 // tokens are the estimate of what encoded bytes cost, and the most that it is.
 func (w weight) tokens(s string) (n, most int64) {
 	most = w.most
 	size := int64(len(s))
-	if w.picture && !isPicture(s) {
-		const document = 1_000_000 // as one of many pages
-		most = max(most, document)
+	if w.picture {
+		most = pictureMost(s, most)
 	}
 	if w.text || most > w.most {
 		most = max(most, (3*size+3)/4)

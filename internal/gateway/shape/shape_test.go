@@ -1,8 +1,13 @@
 package shape_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"strings"
 	"testing"
 
@@ -15,7 +20,7 @@ import (
 
 const file = `{
   "source": "a test", "dated": "2026-11-30", "note": "for readers",
-  "weights": {"image": {"per": 100, "min": 16, "max": 50}, "photo": {"per": 100, "min": 16, "max": 50, "picture": true}, "sealed": {"per": 4, "min": 0, "max": 0, "text": true}},
+  "weights": {"image": {"per": 100, "min": 16, "max": 50}, "photo": {"per": 100, "min": 16, "max": 9000, "picture": true}, "sealed": {"per": 4, "min": 0, "max": 0, "text": true}},
   "types": {
     "request": {"fields": {
       "model": "string!",
@@ -262,6 +267,16 @@ func TestShape_EstimatesTokens(t *testing.T) {
 
 // TestShape_BoundIsOne: whatever a request is made of, no byte that is sent is
 // beyond the bound, but those of an image, which costs by its area.
+// photo is a picture in base64 that is all of one colour.
+func photo(t *testing.T, width, height int) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black})); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
 func TestShape_BoundIsOne(t *testing.T) {
 	t.Parallel()
 	s := load(t, file)
@@ -269,19 +284,22 @@ func TestShape_BoundIsOne(t *testing.T) {
 		in          string
 		least, most int64
 	}{
-		"text":                  {`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`, 1000, 1100},
-		"items that say little": {`{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":""},`, 999) + `{"role":"user","content":""}]}`, 28_000, 60_000},
-		"names":                 {`{"model":"m","messages":[],"tools":[` + strings.Repeat(`{"name":"`+strings.Repeat("n", 64)+`"},`, 99) + `{"name":"n"}]}`, 7000, 9000},
-		"a photo":               {message(`{"type":"photo","data":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 50, 300},
-		"no photo by its type":  {message(`{"type":"photo","data":"data:text/plain;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 1_000_000, 1_000_300},
-		"no photo by its bytes": {message(`{"type":"photo","data":"data:image/png;base64,` + strings.Repeat("QUJD", 500_000) + `"}`), 1_500_000, 1_500_300},
-		"a bare one":            {message(`{"type":"photo","data":"/9j/4AAQSkZJRgABAQAAAQAB` + strings.Repeat("A", 90_000) + `"}`), 50, 300},
-		"what is encrypted":     {message(`{"type":"sealed","data":"` + strings.Repeat("A", 4000) + `"}`), 3000, 3300},
-		"control characters":    {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
-		"line ends":             {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
-		"what is normalised":    {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
-		"letters of elsewhere":  {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
-		"an image":              {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 90_000) + `"}}`), 50, 300},
+		"text":                              {`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`, 1000, 1100},
+		"items that say little":             {`{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":""},`, 999) + `{"role":"user","content":""}]}`, 28_000, 60_000},
+		"names":                             {`{"model":"m","messages":[],"tools":[` + strings.Repeat(`{"name":"`+strings.Repeat("n", 64)+`"},`, 99) + `{"name":"n"}]}`, 7000, 9000},
+		"a photo":                           {message(`{"type":"photo","data":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 9000, 9300},
+		"a photo that says how large it is": {message(`{"type":"photo","data":"data:image/png;base64,` + photo(t, 300, 200) + `"}`), 4000, 4300},
+		"a larger one":                      {message(`{"type":"photo","data":"` + photo(t, 2800, 1960) + `"}`), 7000, 7300},
+		"the largest":                       {message(`{"type":"photo","data":"` + photo(t, 8000, 8000) + `"}`), 9000, 9300},
+		"no photo by its type":              {message(`{"type":"photo","data":"data:text/plain;base64,iVBORw0KGgoAAAANSUhEUgAA` + strings.Repeat("A", 90_000) + `"}`), 1_000_000, 1_000_300},
+		"no photo by its bytes":             {message(`{"type":"photo","data":"data:image/png;base64,` + strings.Repeat("QUJD", 500_000) + `"}`), 1_500_000, 1_500_300},
+		"a bare one":                        {message(`{"type":"photo","data":"/9j/4AAQSkZJRgABAQAAAQAB` + strings.Repeat("A", 90_000) + `"}`), 9000, 9300},
+		"what is encrypted":                 {message(`{"type":"sealed","data":"` + strings.Repeat("A", 4000) + `"}`), 3000, 3300},
+		"control characters":                {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
+		"line ends":                         {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
+		"what is normalised":                {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
+		"letters of elsewhere":              {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
+		"an image":                          {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 90_000) + `"}}`), 50, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
