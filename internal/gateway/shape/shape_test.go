@@ -295,7 +295,7 @@ func TestShape_BoundIsOne(t *testing.T) {
 		"no photo by its bytes":             {message(`{"type":"photo","data":"data:image/png;base64,` + strings.Repeat("QUJD", 500_000) + `"}`), 1_500_000, 1_500_300},
 		"a bare one":                        {message(`{"type":"photo","data":"/9j/4AAQSkZJRgABAQAAAQAB` + strings.Repeat("A", 90_000) + `"}`), 9000, 9300},
 		"what is encrypted":                 {message(`{"type":"sealed","data":"` + strings.Repeat("A", 4000) + `"}`), 3000, 3300},
-		"control characters":                {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
+		"D050 control characters":           {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
 		"line ends":                         {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
 		"what is normalised":                {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
 		"letters of elsewhere":              {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
