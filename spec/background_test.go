@@ -178,7 +178,7 @@ func TestBackground_NothingHalf(t *testing.T) {
 func TestAttach_SizeAndKeys(t *testing.T) {
 	t.Parallel()
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
-		const sizes = `stty size; trap 'stty size' WINCH; echo ready; while :; do if read -rt 0.05 x; then x=$l$x l=; [ "$x" = end ] && exit 9; echo "got <$x>"; else l=$l$x; fi; done`
+		const sizes = `stty size; trap 'stty size' WINCH; echo ready; while :; do if read -rt 0.5 x; then x=$l$x l=; [ "$x" = end ] && exit 9; echo "got <$x>"; else l=$l$x; fi; done`
 		t.Run("A2: started detached", func(t *testing.T) {
 			seat(t, y, "a2", sizes)
 			p := sit(t, y, "attach", "a2").sees("40 120\r\nready")
