@@ -64,65 +64,49 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 	return call, nil
 }
 
+// substance is what an item of a kind has to have some of: else it is the id of
+// what the provider keeps.
+func substance(kind string) []string {
+	switch kind {
+	case "message", "":
+		return []string{"content"}
+	case "reasoning":
+		return []string{"encrypted_content", "content"}
+	case "compaction", "compaction_summary", "context_compaction":
+		return []string{"encrypted_content"}
+	case "configuration_update":
+		return []string{"reasoning", "text"}
+	case "apply_patch_call":
+		return []string{"operation"}
+	case "local_shell_call", "shell_call":
+		return []string{"action"}
+	case "computer_call":
+		return []string{"action", "actions"}
+	case "tool_search_call":
+		return []string{"arguments", "call_id"}
+	}
+	return nil
+}
+
 // hollow names what an item has only the id of: the provider would look for the
 // rest in what it keeps. Empty: it has something.
 func hollow(item *document.Value) string {
 	kind := item.Get("type").Str()
-	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool {
-			v := item.Get(name)
-			return v != nil && (v.Text != "" || len(v.Items)+len(v.Members) > 0)
-		})
-	}
-	says := func(name string) bool {
-		v := item.Get(name)
-		return v != nil && (v.Text != "" || slices.ContainsFunc(v.Items, func(part *document.Value) bool {
-			return part.Get("type").Str() != "reasoning_text" || part.Get("text").Str() != ""
-		}))
-	}
-	switch kind {
-	case "message", "":
-		if says("content") || item.Get("id") == nil {
-			return ""
-		}
-		kind = "message"
-	case "reasoning":
-		if sealed(item) || says("content") {
-			return ""
-		}
-	case "compaction", "compaction_summary", "context_compaction":
-		if sealed(item) {
-			return ""
-		}
-	case "configuration_update":
-		if slices.ContainsFunc(item.Members, func(m document.Member) bool { return m.Name != "id" && m.Name != "type" && m.Name != "status" }) {
-			return ""
-		}
-	case "apply_patch_call":
-		if has("operation") {
-			return ""
-		}
-	case "local_shell_call", "shell_call":
-		if has("action") {
-			return ""
-		}
-	case "computer_call":
-		if has("action", "actions") {
-			return ""
-		}
-	case "tool_search_call":
-		if has("arguments", "call_id") {
-			return ""
-		}
-	default:
+	names := substance(kind)
+	if names == nil || slices.ContainsFunc(names, func(name string) bool { return says(item.Get(name)) }) {
 		return ""
+	}
+	if kind == "" {
+		kind = "message"
 	}
 	return kind
 }
 
-// sealed reports whether an item has what the provider encrypted.
-func sealed(item *document.Value) bool {
-	return item.Get("encrypted_content").Str() != ""
+// says reports whether there is anything in a value.
+func says(v *document.Value) bool {
+	return v != nil && (v.Text != "" || len(v.Members) > 0 || slices.ContainsFunc(v.Items, func(part *document.Value) bool {
+		return part.Get("type").Str() != "reasoning_text" || part.Get("text").Str() != ""
+	}))
 }
 
 // hollowItems takes out items that are hollow.

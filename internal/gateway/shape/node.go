@@ -16,7 +16,7 @@ func (s *Shape) Type(name string) Node { return Node{sp: s.types[name]} }
 func (n Node) Takes(kind document.Kind) bool { return n.rule(kind) != nil }
 
 // Free reports whether any JSON can stand here, unjudged.
-func (n Node) Free() bool { return n.is(document.Object, free) || n.is(document.Object, schema) }
+func (n Node) Free() bool { return n.is(free) || n.is(schema) }
 
 // Any reports whether any string can stand here, but for its length and checks.
 func (n Node) Any() bool {
@@ -42,7 +42,7 @@ func (n Node) Field(name string) (Verdict, Node) {
 // By is the member that tells the variants of a union apart; it is empty where
 // there is none.
 func (n Node) By() string {
-	if !n.is(document.Object, union) {
+	if !n.is(union) {
 		return ""
 	}
 	return n.rule(document.Object).by
@@ -50,7 +50,7 @@ func (n Node) By() string {
 
 // Variant is one of a union.
 func (n Node) Variant(name string) (Verdict, Node) {
-	if !n.is(document.Object, union) {
+	if !n.is(union) {
 		return Unknown, Node{}
 	}
 	r := n.rule(document.Object)
@@ -86,7 +86,8 @@ func (n Node) rule(kind document.Kind) *rule {
 	return n.sp.kinds[kind]
 }
 
-func (n Node) is(kind document.Kind, w what) bool {
-	r := n.rule(kind)
+// is reports what is done with an object here.
+func (n Node) is(w what) bool {
+	r := n.rule(document.Object)
 	return r != nil && r.what == w
 }
