@@ -5,6 +5,10 @@ import (
 	"unicode/utf8"
 )
 
+// Usual returns where, from i on, the text ends of which each character is one
+// byte, also as JSON.
+func Usual(s string, i int) int { return usual(s, i) }
+
 // usual returns where, from i on, the text ends that is ASCII and stands in a
 // string as it is: at a quote, a backslash, a control character, a byte that is
 // not ASCII, or the end.

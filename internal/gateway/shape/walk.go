@@ -399,7 +399,7 @@ func size(v *document.Value) int64 {
 // Annex 15), by which some characters become many.
 func quoted(s string) int64 {
 	n := int64(len(s))
-	for i := 0; i < len(s); i++ {
+	for i := document.Usual(s, 0); i < len(s); i = document.Usual(s, i+1) {
 		switch c := s[i]; {
 		case c == '"' || c == '\\' || c >= '\b' && c <= '\r' && c != '\v':
 			n++
