@@ -330,6 +330,19 @@ func TestSetOutput(t *testing.T) {
 	}
 }
 
+// TestRead_DearPictures: with the one model whose pictures cost several times as
+// much, the most that a call is says so.
+func TestRead_DearPictures(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"x","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/webp;base64,UklGRgAAAABXRUJQVlA4IAAAAAAA"}}]}]}`
+	for name, want := range map[string]int64{"gpt-4o-mini-2024-07-18": 3 * 16384, "gpt-4o": 16384} {
+		call, err := chat(t).Read(gateway.Generate, "", nil, []byte(body), gateway.Pin{ID: "small", Name: name})
+		if err != nil || call.Bound < want || call.Bound > want+1000 {
+			t.Errorf("%s: %+v, %v", name, call, err)
+		}
+	}
+}
+
 func TestFail(t *testing.T) {
 	t.Parallel()
 	for _, p := range []gateway.Protocol{responses(t), chat(t)} {
