@@ -228,6 +228,7 @@ func TestMessages_Refuses(t *testing.T) {
 		"a compacted talk":             {says("assistant", `[{"type":"compaction","content":"x","tool_changes":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20250305"}}}]}]`), 403, "server_compaction_not_allowed", "messages[1].content[0]"},
 		"D020 two models":              {`{"model":"cheap","model":"dear","max_tokens":1,"messages":[]}`, 400, "invalid_json", "model"},
 		"D020 two lists of tools":      {with(`"tools":[],"tools":[{"type":"web_fetch_20250910","name":"f"}]`), 400, "invalid_json", "tools"},
+		"unknown in a browser's tab":   {says("user", `[{"type":"tool_result","tool_use_id":"t","content":[{"type":"browser_state","tabs":[{"tab_id":"1","title":"t","url":"u","image":{"type":"url","url":"https://evil.test"}}]}]}]`), 400, "unknown_field", "messages[1].content[0].content[0].tabs[0].image"},
 		"D021 another case":            {with(`"MODEL":"dear"`), 400, "unknown_field", "MODEL"},
 		"D021 another case of servers": {with(`"MCP_SERVERS":[]`), 400, "unknown_field", "MCP_SERVERS"},
 		"D021 a long s":                {with(`"mcp_ſervers":[]`), 400, "unknown_field", `"mcp_\u017fervers"`},
