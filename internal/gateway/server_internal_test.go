@@ -474,6 +474,22 @@ func sse(w http.ResponseWriter, list ...string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
+// isBooked holds the first booking to what it is to be. An estimate is of what was
+// seen up to what was reserved, by how long it took.
+func (l *lab) isBooked(t *testing.T, want string) {
+	t.Helper()
+	got := l.booked(1)
+	var least, n int
+	if _, err := fmt.Sscanf(want, "estimated %d", &least); err == nil {
+		if _, err := fmt.Sscanf(got, "estimated %d", &n); err == nil && n >= least && n <= 60 {
+			return
+		}
+	}
+	if got != want {
+		t.Errorf("booked %q, want %q", got, want)
+	}
+}
+
 // TestServer_Streams: D052 and D053. A stream is booked by what it says at its
 // end, by all that was reserved if it ends without, and by an estimate that is
 // never 0 where it breaks off or nobody waits for it.
@@ -506,16 +522,7 @@ func TestServer_Streams(t *testing.T) {
 			if text != c.text {
 				t.Errorf("got %q\nwant %q", text, c.text)
 			}
-			got := l.booked(1)
-			if n := 0; strings.HasPrefix(c.booked, "estimated") { // what was seen, up to what was reserved, by how long it took
-				_, _ = fmt.Sscanf(got, "estimated %d", &n)
-				if n >= 38 && n <= 60 {
-					got = c.booked
-				}
-			}
-			if got != c.booked {
-				t.Errorf("booked %q, want %q", got, c.booked)
-			}
+			l.isBooked(t, c.booked)
 		})
 	}
 }
@@ -584,16 +591,7 @@ func TestServer_HangUpWhole(t *testing.T) {
 			}
 			_ = l.server.Close(t.Context())
 			<-ended
-			got := l.booked(1)
-			if n := 0; strings.HasPrefix(c.booked, "estimated") { // what was seen, up to what was reserved, by how long it took
-				_, _ = fmt.Sscanf(got, "estimated %d", &n)
-				if n >= 38 && n <= 60 {
-					got = c.booked
-				}
-			}
-			if got != c.booked {
-				t.Errorf("booked %q, want %q", got, c.booked)
-			}
+			l.isBooked(t, c.booked)
 		})
 	}
 }

@@ -72,17 +72,8 @@ func NewVia(p *upstream.Proxy, extra [][]byte) (Via, error) {
 		return v, nil
 	}
 	var err error
-	if v.Roots, err = x509.SystemCertPool(); err != nil {
-		return v, fmt.Errorf("read the roots that this machine trusts: %w", err)
-	}
-	for _, der := range extra {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return v, fmt.Errorf("read a certificate: %w", err)
-		}
-		v.Roots.AddCert(cert)
-	}
-	return v, nil
+	v.Roots, err = upstream.Roots(extra)
+	return v, err
 }
 
 // Reach connects to every provider at once, for at most so long each, and

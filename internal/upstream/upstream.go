@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -51,6 +52,22 @@ func New(p *Proxy) *Way {
 	const stand = "http://stand-in.invalid"
 	c := httpproxy.Config{HTTPSProxy: stand, HTTPProxy: stand, NoProxy: strings.Join(p.NoProxy, ",")}
 	return &Way{*p, c.ProxyFunc()}
+}
+
+// Roots are those that this machine trusts, and extra certificates (DER).
+func Roots(extra [][]byte) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the roots that this machine trusts: %w", err)
+	}
+	for _, der := range extra {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("read a certificate that is trusted too: %w", err)
+		}
+		pool.AddCert(cert)
+	}
+	return pool, nil
 }
 
 // Has reports whether a host (a name or an address, with or without a port) is

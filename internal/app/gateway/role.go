@@ -81,16 +81,9 @@ func confineAndServe(ctx context.Context, j *journal, fds files) error {
 		return err
 	}
 	j.sandbox, j.model = settings.Sandbox, settings.Pin.ID
-	roots, err := x509.SystemCertPool() // as long as files can be read
+	roots, err := upstream.Roots(settings.Extra) // as long as files can be read
 	if err != nil {
-		return fmt.Errorf("read the roots that this machine trusts: %w", err)
-	}
-	for _, der := range settings.Extra {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return fmt.Errorf("read settings: a certificate that is trusted too: %w", err)
-		}
-		roots.AddCert(cert)
+		return err
 	}
 	if err := confine(j); err != nil {
 		return err

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -125,16 +124,9 @@ func opener(sealed *pki.Sealed, extra [][]byte) (*egress.Open, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots, err := x509.SystemCertPool()
+	roots, err := upstream.Roots(extra)
 	if err != nil {
-		return nil, fmt.Errorf("read the roots that this machine trusts: %w", err)
-	}
-	for _, der := range extra {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, fmt.Errorf("read a root of the user's network: %w", err)
-		}
-		roots.AddCert(cert)
+		return nil, err
 	}
 	return &egress.Open{Leaves: leaves, Roots: roots}, nil
 }

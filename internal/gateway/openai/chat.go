@@ -45,13 +45,11 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 	if err := pinned(call, pin); err != nil {
 		return nil, err
 	}
-	answer := bound(v, st.limits...)
-	if pin.MaxOutput > 0 {
-		answer = lower(v, pin.MaxOutput, st.limits...)
-		thinkWithin(v, answer)
+	if call.Output = bound(v, st.limits...); call.Output > 0 && thinksBeside(v) {
+		call.Output += thoughts(v, call.Output)
 	}
-	if call.Output = answer; answer > 0 && thinksBeside(v) {
-		call.Output += thoughts(v, answer)
+	if pin.MaxOutput > 0 {
+		c.SetOutput(call, pin.MaxOutput)
 	}
 	return call, nil
 }

@@ -252,6 +252,7 @@ func TestRead_MaxOutput(t *testing.T) {
 		{"chat, less was asked", `,"max_tokens":30`, "max_tokens", "30", chat(t)},
 		{"chat, 0", `,"max_tokens":0`, "max_tokens", "1000", chat(t)},
 		{"chat, 0 beside a bound", `,"max_tokens":0,"max_completion_tokens":5`, "max_tokens", "1000", chat(t)},
+		{"chat, thoughts beside the answer", `,"max_tokens":700,"enable_thinking":true,"thinking_budget":30000`, "thinking_budget", "500", chat(t)},
 		{"responses, not asked", ``, "max_output_tokens", "1000", responses(t)},
 		{"responses, more was asked", `,"max_output_tokens":5000`, "max_output_tokens", "1000", responses(t)},
 	} {

@@ -68,7 +68,7 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 // what the provider keeps.
 func substance(kind string) []string {
 	switch kind {
-	case "message", "":
+	case "message", "agent_message", "":
 		return []string{"content"}
 	case "reasoning":
 		return []string{"encrypted_content", "content"}
@@ -76,6 +76,12 @@ func substance(kind string) []string {
 		return []string{"encrypted_content"}
 	case "configuration_update":
 		return []string{"reasoning", "text"}
+	case "function_call", "custom_tool_call":
+		return []string{"name", "arguments", "input"}
+	case "additional_tools":
+		return []string{"tools"}
+	case "tool_search_output":
+		return []string{"tools", "call_id"}
 	case "apply_patch_call":
 		return []string{"operation"}
 	case "local_shell_call", "shell_call":

@@ -48,6 +48,7 @@ const file = `{
       "image": {"fields": {"source": "source!"}},
       "photo": {"fields": {"data": "blob(photo)!"}},
       "sealed": {"fields": {"data": "blob(sealed)!"}},
+      "both": {"fields": {"data": "blob(sealed)", "kind": "source!"}},
       "result": {"fields": {"content": "content", "input": "any"}},
       "addition": {"fields": {"tool": "tool!"}},
       "gone": "drop",
@@ -296,6 +297,8 @@ func TestShape_BoundIsOne(t *testing.T) {
 		"a bare one":                        {message(`{"type":"photo","data":"/9j/4AAQSkZJRgABAQAAAQAB` + strings.Repeat("A", 90_000) + `"}`), 9000, 9300},
 		"what is encrypted":                 {message(`{"type":"sealed","data":"` + strings.Repeat("A", 4000) + `"}`), 3000, 3300},
 		"D050 control characters":           {message(`{"type":"text","text":"` + strings.Repeat(`\u0001`, 1000) + `"}`), 6000, 6300},
+		"what is dropped":                   {message(`{"type":"text","text":"` + strings.Repeat("x", 1000) + `"},{"type":"both","data":"` + strings.Repeat("A", 900) + `","kind":{"type":"file"}}`), 1000, 1200},
+		"a number":                          {message(`{"type":"result","input":[` + strings.Repeat("1e15,", 99) + `1]}`), 2400, 2700},
 		"line ends":                         {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
 		"what is normalised":                {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
 		"letters of elsewhere":              {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
@@ -371,7 +374,7 @@ func TestShape_AliasesAndDecidingMembers(t *testing.T) {
 func TestShape_Verdicts(t *testing.T) {
 	t.Parallel()
 	s := load(t, file)
-	want := map[string]shape.Verdict{"text": shape.Keep, "image": shape.Keep, "photo": shape.Keep, "sealed": shape.Keep, "result": shape.Keep, "addition": shape.Keep, "gone": shape.Drop, "upload": shape.Refuse}
+	want := map[string]shape.Verdict{"text": shape.Keep, "image": shape.Keep, "photo": shape.Keep, "sealed": shape.Keep, "both": shape.Keep, "result": shape.Keep, "addition": shape.Keep, "gone": shape.Drop, "upload": shape.Refuse}
 	if diff := cmp.Diff(want, s.Verdicts("block")); diff != "" {
 		t.Error(diff)
 	}

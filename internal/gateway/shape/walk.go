@@ -23,11 +23,17 @@ const (
 type walker struct {
 	path    []step
 	removed []string
-	more    int   // removals beyond those that are listed
-	bytes   int64 // of text
-	tokens  int64 // of all else
-	unsure  int64 // by how much that may be more
-	blobs   int64 // bytes of what costs by its weight
+	more    int // removals beyond those that are listed
+
+	counts
+}
+
+// counts are of what is kept.
+type counts struct {
+	bytes  int64 // of text
+	tokens int64 // of all else
+	unsure int64 // by how much that may be more
+	blobs  int64 // bytes of what costs by its weight
 }
 
 // step is one of a path: a name, or an index where there is none.
@@ -53,7 +59,11 @@ func (w *walker) walk(v *document.Value, sp *spec) (gone bool, refusal *gateway.
 	if r == nil {
 		return false, w.refuse(400, "wrong_type", "this is "+v.Kind.String()+", and must be "+sp.expected())
 	}
-	return w.apply(v, r, "")
+	before := w.counts
+	if gone, refusal = w.apply(v, r, ""); gone {
+		w.counts = before
+	}
+	return gone, refusal
 }
 
 func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusal *gateway.Refusal) {
@@ -358,8 +368,9 @@ func (sp *spec) expected() string {
 	return strings.Join(kinds, " or ")
 }
 
-// local takes out of a JSON Schema what refers to an address (JSON Schema 2020-12,
-// section 8.2.3): some servers fetch it. What refers to a part of the schema stays.
+// local takes out of a JSON Schema what refers to anything but a part of the
+// schema itself (JSON Schema 2020-12, section 8.2.3), and the address of a dialect
+// that is not one of its authors': some servers fetch them.
 func (w *walker) local(v *document.Value) {
 	for i, item := range v.Items {
 		w.path = append(w.path, step{index: i})
@@ -369,9 +380,8 @@ func (w *walker) local(v *document.Value) {
 	kept := v.Members[:0]
 	for _, m := range v.Members {
 		w.path = append(w.path, step{name: m.Name, index: -1})
-		refers := m.Name == "$ref" || m.Name == "$dynamicRef" || m.Name == "$recursiveRef"
-		if refers && m.Value.Kind == document.String && (strings.ContainsAny(m.Value.Text, ":\\") || strings.HasPrefix(m.Value.Text, "//")) && !strings.HasPrefix(m.Value.Text, "#") {
-			w.tell("of an address")
+		if leads(m) {
+			w.tell("of what is elsewhere")
 		} else {
 			w.local(m.Value)
 			kept = append(kept, m)
@@ -381,10 +391,30 @@ func (w *walker) local(v *document.Value) {
 	v.Members = kept
 }
 
+// leads reports whether a member of a schema refers to what is elsewhere. One of
+// such a name that is no text is a property.
+func leads(m document.Member) bool {
+	if m.Value.Kind != document.String {
+		return false
+	}
+	switch m.Name {
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		return !strings.HasPrefix(m.Value.Text, "#")
+	case "$schema":
+		_, rest, _ := strings.Cut(m.Value.Text, "://")
+		return !strings.HasPrefix(rest, "json-schema.org/")
+	}
+	return false
+}
+
 // size is about the number of bytes of a value as JSON, and at least that of its
 // text.
 func size(v *document.Value) int64 {
 	n := quoted(v.Text) + 2
+	const longest = 24 // of a number that is written anew, as 1e15 may be with all of its zeros
+	if v.Kind == document.Number && strings.ContainsAny(v.Text, ".eE") {
+		n = max(n, longest)
+	}
 	for _, item := range v.Items {
 		n += size(item) + 1
 	}
