@@ -431,7 +431,17 @@ func TestRES08_Ends(t *testing.T) {
 	if r := p.phase(t, "--tries", "2").Exit(t, 1); !strings.Contains(r.Stdout, "in 2 of 2 tries") || p.count(t, y.Dir) != 2 {
 		t.Errorf("a unit that fails:\n%s", r.Stdout)
 	}
+	r2 := p.phase(t, "--tries", "1", "--validate", "echo second; false").Exit(t, 1)
+	_, log, _ := strings.Cut(r2.Stderr, "what was printed is in ")
+	log, _, _ = strings.Cut(log, "\n")
+	if text, err := os.ReadFile(log); err != nil || string(text) != "second\n" {
+		t.Errorf("the log of a later run: %q %v\n%s", text, err, r2.Stderr)
+	}
 	if got := p.Run(t, "phase", "ls").OK(t).Stdout; !strings.Contains(got, "failed\t1 of 3 units") {
 		t.Errorf("ls:\n%s", got)
+	}
+	// What cannot be started is not tried again.
+	if r := p.Run(t, "phase", "run", p.plan, "--", "--", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "the agent cannot be started: command nosuch not found") || strings.Contains(r.Stderr, "try 2") {
+		t.Errorf("no such command:\n%s", r.Stderr)
 	}
 }

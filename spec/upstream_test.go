@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -105,6 +106,11 @@ func (x *exit) forward(c net.Conn, r *http.Request) (ends bool) {
 		return true
 	}
 	r.Header.Del("Proxy-Authorization")
+	body, err := io.ReadAll(r.Body) // before an answer: a transport may go on to read what it sends after that
+	if err != nil {
+		return true
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	port := r.URL.Port()
 	if port == "" {
 		port = "80"

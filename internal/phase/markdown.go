@@ -9,6 +9,7 @@ import (
 
 var (
 	boxLine     = regexp.MustCompile(`^( {0,3})(?:[-*+]|[0-9]{1,9}[.)]) {1,4}\[([ xX])\][ \t]+(.*)$`)
+	nearBox     = regexp.MustCompile(`^( {0,3})(?:[-*+]|[0-9]{1,9}[.)]) {1,4}\[(?: *[xX]? *)\](?:[^(\[:]|$)`) // of somebody who meant one
 	headingLine = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
 	fenceLine   = regexp.MustCompile("^ *(```+|~~~+)")
 )
@@ -84,6 +85,9 @@ func (m *reader) line(n int, line string) {
 		m.close()
 		m.unit, m.at = &Unit{Title: strings.TrimSpace(box[3]), Section: m.section, Done: box[2] != " "}, n
 		return
+	}
+	if near := nearBox.FindStringSubmatch(line); near != nil && (m.unit == nil || len(near[1]) < 2) {
+		m.parser.Add(n, len(near[1])+1, "a unit's box is written [ ], or [x] where it is done, with a blank behind it")
 	}
 	m.add(line)
 }

@@ -32,7 +32,7 @@ func (d *Driver) checkOnHost(ctx context.Context, line string, w *phase.Work) (*
 		return nil, fmt.Errorf("make log: %w", err)
 	}
 	defer func() { _ = f.Close() }() // the command's output: nothing of ours to lose
-	w.Logs = appendNew(w.Logs, name)
+	w.Logs = logsWith(w.Logs, name)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = d.Workspace, config.Pairs(), f, f
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -30,6 +30,7 @@ type heard struct {
 	runs   []bailey.Event // files that the host would run, or git would
 	notes  []string
 	output string // the last of what its command printed
+	unfit  string // why its command could not be started; empty: it was
 }
 
 // killPatience is how long a sandbox that was told to end may take.
@@ -150,7 +151,12 @@ func (h *heard) take(e bailey.Event) {
 		}
 	case bailey.EventFileShadowed, bailey.EventFileReverted, bailey.EventFileTripped:
 		h.note(e.Path + ": " + e.Message)
-	case bailey.EventLimitReached, bailey.EventWarning, bailey.EventError:
+	case bailey.EventError:
+		if c := e.ExitCode; c != nil && (*c == bailey.ExitCannotRun || *c == bailey.ExitNotFound) {
+			h.unfit = e.Message
+		}
+		h.note(e.Message)
+	case bailey.EventLimitReached, bailey.EventWarning:
 		h.note(e.Message)
 	case bailey.EventNetDecision:
 		if e.Verdict == "deny" {

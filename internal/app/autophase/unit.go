@@ -169,6 +169,9 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	w.Exit, w.Broken = &h.Code, false
 	d.Say("  agent: exit %d, %s", h.Code, seconds(d.Now().Sub(began)))
 	switch {
+	case h.unfit != "": // nor would it be at another try
+		w.Broken = true
+		return errors.Join(bailey.NewError(bailey.NotFound, "the agent cannot be started: "+h.unfit, "name an agent or a command that is here: bailey phase run PLAN -- AGENT"), d.save())
 	case h.Code == bailey.ExitBailey && h.Limit != "":
 		return bailey.NewError(bailey.Unavailable, "the sandbox of the agent ended: "+h.Limit, "")
 	case h.Code == 0:
@@ -253,7 +256,7 @@ func (d *Driver) logged(ctx context.Context, o Order, w *phase.Work, what string
 		return nil, fmt.Errorf("make log: %w", err)
 	}
 	defer func() { _ = f.Close() }() // the command's output: nothing of ours to lose
-	w.Logs = appendNew(w.Logs, name)
+	w.Logs = logsWith(w.Logs, name)
 	h, err := d.sandbox(ctx, o, f, f)
 	if h != nil {
 		h.output = tailOf(f)
@@ -348,6 +351,12 @@ func appendNew(list []string, more ...string) []string {
 		}
 	}
 	return list
+}
+
+// logsWith has a log stand last that is written now: one of its name may be there
+// from a run before.
+func logsWith(list []string, name string) []string {
+	return appendNew(slices.DeleteFunc(list, func(s string) bool { return s == name }), name)
 }
 
 // validate has the unit judged.
