@@ -87,7 +87,7 @@ func (m *reader) line(n int, line string) {
 		return
 	}
 	if near := nearBox.FindStringSubmatch(line); near != nil && (m.unit == nil || len(near[1]) < 2) {
-		m.parser.Add(n, len(near[1])+1, "a unit's box is written [ ], or [x] where it is done, with a blank behind it")
+		m.Add(n, len(near[1])+1, "a unit's box is written [ ], or [x] where it is done, with a blank behind it")
 	}
 	m.add(line)
 }
