@@ -13,6 +13,10 @@ const (
 	// unsaidOutput is what a call is taken to want that does not say it, in
 	// tokens, if there is a limit.
 	unsaidOutput = 32_000
+	// longestAnswer is what a call can want of a model of whose answers nothing
+	// is known, in tokens: no model of 2026 has longer ones, and one that asks
+	// for a million holds what others could have.
+	longestAnswer = 128_000
 )
 
 // decision is what becomes of a call.
@@ -30,6 +34,9 @@ func (l *Ledger) decide(a Ask, now time.Time) decision {
 	}
 	if d.output == 0 {
 		d.output = unsaidOutput
+	}
+	if a.Longest == 0 {
+		d.output = min(d.output, longestAnswer)
 	}
 	least := min(leastOutput, d.output)
 	var wait *SpentError

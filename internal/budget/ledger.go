@@ -47,12 +47,13 @@ type Ledger struct {
 
 // Ask is what a call wants.
 type Ask struct {
-	Model  string // bailey's name
-	Limits Limits
-	Input  int64          // the estimate of its tokens
-	Bound  int64          // what they are at most; less than Input: as Input
-	Output int64          // the most that it wants; 0: it does not say
-	Price  *pricing.Price // nil: it has none
+	Model   string // bailey's name
+	Limits  Limits
+	Input   int64          // the estimate of its tokens
+	Bound   int64          // what they are at most; less than Input: as Input
+	Output  int64          // the most that it wants; 0: it does not say
+	Longest int64          // the most that the model can, in tokens; 0: nobody said
+	Price   *pricing.Price // nil: it has none
 }
 
 // Grant is what a call may use. It is settled, abandoned or canceled, once; what

@@ -68,6 +68,21 @@ func TestReserve_WhatIsNotSaidIsBoundedWhereThereIsALimit(t *testing.T) {
 	}
 }
 
+// TestReserve_OneCallDoesNotHoldEverything: what asks for a million tokens leaves
+// others what no model answers with. Twin: who said how long its answers are.
+func TestReserve_OneCallDoesNotHoldEverything(t *testing.T) {
+	t.Parallel()
+	l := ledger(t, t.TempDir(), "t")
+	vast := day(1_000_000, 5, 1_000_000)
+	if g := reserve(t, l, vast); g.Output != 128_000 {
+		t.Errorf("of a model of which nothing is known: %d", g.Output)
+	}
+	vast.Longest, vast.Output = 500_000, 500_000
+	if g := reserve(t, l, vast); g.Output != 500_000 {
+		t.Errorf("of one that answers longer: %d", g.Output)
+	}
+}
+
 // TestReserve_EachLimit is each scope in each unit, with a twin of another task,
 // run, model or day that has the whole of it.
 func TestReserve_EachLimit(t *testing.T) {

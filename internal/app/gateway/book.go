@@ -108,7 +108,7 @@ func (h held) Held() string { return h.Error() }
 
 // Reserve sets tokens aside.
 func (b *book) Reserve(ctx context.Context, input, bound, output int64) (gateway.Grant, error) {
-	g, err := b.ledger.Reserve(ctx, budget.Ask{Model: b.s.Pin.ID, Limits: b.s.Limits, Input: input, Bound: bound, Output: output, Price: b.s.Price})
+	g, err := b.ledger.Reserve(ctx, budget.Ask{Model: b.s.Pin.ID, Limits: b.s.Limits, Input: input, Bound: bound, Output: output, Longest: b.s.Pin.MaxOutput, Price: b.s.Price})
 	if e, ok := errors.AsType[*budget.SpentError](err); ok && e.Busy {
 		return nil, held{e}
 	} else if ok {

@@ -66,10 +66,20 @@ func mediaType(s string) *gateway.Refusal {
 	}
 }
 
+// plainType is a media type in small letters and without the encoding of its
+// text, which is all that may follow it.
+func plainType(s string) string {
+	s = strings.ToLower(s)
+	if kind, charset, ok := strings.Cut(s, ";"); ok && strings.HasPrefix(strings.TrimLeft(charset, " "), "charset=") {
+		return strings.TrimRight(kind, " ")
+	}
+	return s
+}
+
 // isPicture reports whether a media type is one of a picture, which costs by its
 // area.
 func isPicture(s string) bool {
-	switch s {
+	switch plainType(s) {
 	case "image/png", "image/jpeg", "image/jpg", "image/webp", "image/heic", "image/heif", "image/gif", "image/bmp", "image/avif":
 		return true
 	}
@@ -79,6 +89,7 @@ func isPicture(s string) bool {
 // isDocument reports whether a media type is one of a document, which costs by
 // its pages or its text.
 func isDocument(s string) bool {
+	s = plainType(s)
 	kind, sub, _ := strings.Cut(s, "/")
 	if kind == "text" {
 		return sub != "" && len(s) < 100 && !strings.ContainsFunc(sub, func(c rune) bool {
@@ -103,12 +114,13 @@ const (
 )
 
 // documents returns what the documents in a request cost beyond what the list
-// makes of them, which takes each for a picture.
+// makes of them, which takes each for a picture. What does not begin as a picture
+// is none, whatever it is called.
 func documents(v *document.Value) (input, bound int64) {
-	if kind, data := v.Get("mimeType").Str(), v.Get("data"); data != nil && isDocument(kind) {
+	if kind, data := v.Get("mimeType").Str(), v.Get("data"); data != nil && (isDocument(kind) || !shape.IsPicture(data.Text)) {
 		n := int64(len(data.Text))
 		input = n / perToken
-		if kind != "application/pdf" {
+		if isDocument(kind) && plainType(kind) != "application/pdf" {
 			input = n / 4 // three bytes of text are a token, and four letters three bytes
 		}
 		bound = max(mostOfDocument, n) - mostOfMedia

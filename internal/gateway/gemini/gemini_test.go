@@ -158,7 +158,8 @@ func TestRead(t *testing.T) {
 		{name: "positive: bytes", body: with(`{"inline_data":{"mime_type":"image/png","data":"AA-_=="}}`), sent: []string{`"inlineData":{"mimeType":"image/png","data":"AA-_=="}`}},
 		{name: "a film in other letters", body: with(`{"inlineData":{"mimeType":" video/mp4","data":"AAAA"}}`), refused: "content_not_allowed"},
 		{name: "sound by another name", body: with(`{"inlineData":{"mimeType":"application/ogg","data":"AAAA"}}`), refused: "content_not_allowed"},
-		{name: "positive: documents", body: with(`{"inlineData":{"mimeType":"application/pdf","data":"AAAA"}},{"inlineData":{"mimeType":"text/x-go","data":"AAAA"}}`), sent: []string{"application/pdf", "text/x-go"}},
+		{name: "positive: documents", body: with(`{"inlineData":{"mimeType":"application/pdf","data":"AAAA"}},{"inlineData":{"mimeType":"text/x-go","data":"AAAA"}},{"inlineData":{"mimeType":"text/plain; charset=utf-8","data":"AAAA"}}`), sent: []string{"application/pdf", "text/x-go", "text/plain; charset=utf-8"}},
+		{name: "sound behind a parameter", body: with(`{"inlineData":{"mimeType":"text/plain;type=audio/wav","data":"AAAA"}}`), refused: "content_not_allowed"},
 		{name: "sound has a price of its own", body: with(`{"inlineData":{"mimeType":"Audio/wav","data":"AAAA"}}`), refused: "content_not_allowed"},
 		{name: "two things in one part", body: with(`{"text":"x","inlineData":{"mimeType":"image/png","data":"AAAA"}}`), refused: "ambiguous"},
 		{name: "what ran at the provider's", body: with(`{"executableCode":{"language":"PYTHON","code":"x"},"thoughtSignature":"AAAA"},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}},{"toolCall":{"id":"x"}}`), removed: []string{"contents[0].parts[1].executableCode", "contents[0].parts[1]: nothing is left of it", "contents[0].parts[2].codeExecutionResult", "contents[0].parts[2]: nothing is left of it", "contents[0].parts[3].toolCall", "contents[0].parts[3]: nothing is left of it"}, gone: []string{"PYTHON", "toolCall", "AAAA"}},
@@ -458,7 +459,9 @@ func TestGenerate_DocumentsCostTheirText(t *testing.T) {
 		"by the other name":   {`{"inline_data":{"mime_type":"text/plain","data":"` + data + `"}}`, n * 3 / 4, 2 * n},
 		"a document of pages": {`{"inlineData":{"mimeType":"application/pdf","data":"AAAA"}}`, 1_000_000, 1_010_000},
 		"in a tool's answer":  {`{"functionResponse":{"name":"f","response":{},"parts":[{"inlineData":{"mimeType":"text/csv","data":"` + data + `"}}]}}`, n * 3 / 4, 2 * n},
-		"a picture":           {`{"inlineData":{"mimeType":"image/png","data":"` + data + `"}}`, 10_000, 11_000},
+		"a picture":           {`{"inlineData":{"mimeType":"image/PNG","data":"iVBORw0KGgoAAAANSUhEUgAA` + data + `"}}`, 10_000, 11_000},
+		"a photograph":        {`{"inlineData":{"mimeType":"image/jpeg","data":"_9j_4AAQSkZJRgABAQAAAQAB` + data + `"}}`, 10_000, 11_000},
+		"no picture":          {`{"inlineData":{"mimeType":"image/png","data":"` + data + `"}}`, n * 3 / 4, 2 * n},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

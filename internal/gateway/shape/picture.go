@@ -43,6 +43,15 @@ func pictureArea(s string) (pixels int64, ok bool) {
 	return 0, false
 }
 
+// IsPicture reports whether bytes in base64, of either alphabet, begin as those
+// of a picture do, whatever they are called.
+func IsPicture(s string) bool {
+	const enough = 1 << 10
+	head := strings.NewReplacer("-", "+", "_", "/").Replace(s[:min(len(s), enough)])
+	_, ok := pictureArea(head)
+	return ok
+}
+
 // begins reports whether b begins as pattern, whose question marks are any byte.
 func begins(b []byte, pattern string) bool {
 	if len(b) < len(pattern) {

@@ -302,6 +302,9 @@ func TestShape_BoundIsOne(t *testing.T) {
 		"line ends":                         {message(`{"type":"text","text":"` + strings.Repeat(`\n`, 1000) + `"}`), 2000, 2300},
 		"what is normalised":                {message(`{"type":"text","text":"` + strings.Repeat("\ufdfa", 1000) + `"}`), 33_000, 33_300},
 		"letters of elsewhere":              {message(`{"type":"text","text":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 1000) + `"}`), 9000, 10_300},
+		"D050 a tool's text as JSON":        {`{"model":"m","messages":[],"tools":[{"name":"` + strings.Repeat("<", 1000) + `"}]}`, 6000, 6300},
+		"D050 letters in a schema":          {`{"model":"m","messages":[],"tools":[{"name":"n","schema":{"` + strings.Repeat("\u4f60\u00e9\U0001f600", 100) + `":"` + strings.Repeat("\u4f60\u00e9\U0001f600", 900) + `"}}]}`, 24_000, 25_300},
+		"D050 arguments":                    {message(`{"type":"result","input":{"x":"` + strings.Repeat("&", 1000) + `"}}`), 6000, 6300},
 		"an image":                          {message(`{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", 90_000) + `"}}`), 50, 300},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -76,10 +77,10 @@ func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusa
 		return false, w.whole(v)
 	case schema:
 		w.local(v)
-		w.bytes += size(v)
+		w.free(v)
 		return false, nil
 	case free:
-		w.bytes += size(v)
+		w.free(v)
 		return false, nil
 	case values:
 		return w.value(v, r)
@@ -95,12 +96,21 @@ func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusa
 	return false, w.refuse(400, "wrong_type", "there is no rule for this")
 }
 
+// free counts what is any JSON.
+func (w *walker) free(v *document.Value) {
+	w.bytes += size(v)
+	w.unsure += rendered(v)
+}
+
 func (w *walker) str(s string, r *rule) *gateway.Refusal {
 	if r.check != nil {
 		if refusal := r.check(s); refusal != nil {
 			refusal.Path = w.where()
 			return refusal
 		}
+	}
+	if r.what != blob && w.inJSON() {
+		w.unsure += escaped(s)
 	}
 	switch r.what {
 	case text:
@@ -405,6 +415,54 @@ func leads(m document.Member) bool {
 		return !strings.HasPrefix(rest, "json-schema.org/")
 	}
 	return false
+}
+
+// inJSON reports whether a text stands where servers show the model JSON: in a
+// tool, or as the arguments of a call.
+func (w *walker) inJSON() bool {
+	return slices.ContainsFunc(w.path, func(s step) bool {
+		return s.name == "tools" || s.name == "tool" || s.name == "arguments"
+	})
+}
+
+// rendered is by how much a value is longer where it is written as JSON by who
+// escapes more than has to be, as templates of chats do with tools, calls and
+// their results.
+func rendered(v *document.Value) int64 {
+	n := escaped(v.Text)
+	for _, item := range v.Items {
+		n += rendered(item)
+	}
+	for _, m := range v.Members {
+		n += escaped(m.Name) + rendered(m.Value)
+	}
+	return min(n, math.MaxInt32)
+}
+
+// escaped is by how much a text is longer if what is not ASCII, and what means
+// something in HTML, is written as \u and four digits for each unit of UTF-16, as
+// Python's json and Go's encoding/json do.
+func escaped(s string) int64 {
+	const digits = len(`\u0000`)
+	n := 0
+	for _, c := range []string{"<", ">", "&", "'"} {
+		n += (digits - 1) * strings.Count(s, c)
+	}
+	for i := document.Usual(s, 0); i < len(s); i = document.Usual(s, i+1) {
+		switch c := s[i]; {
+		case c < utf8.RuneSelf:
+		case c >= 0xf0: // four bytes: two units
+			n += 2*digits - 4
+			i += 3
+		case c >= 0xe0:
+			n += digits - 3
+			i += 2
+		default:
+			n += digits - 2
+			i++
+		}
+	}
+	return int64(n)
 }
 
 // size is about the number of bytes of a value as JSON, and at least that of its
