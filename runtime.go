@@ -29,5 +29,5 @@ func ParseRuntime(s string) (Runtime, error) {
 			return r, nil
 		}
 	}
-	return RuntimeGvisor, NewError(Invalid, fmt.Sprintf("unknown runtime %q", s), "use gvisor (the default) or native")
+	return RuntimeGvisor, NewError(Invalid, fmt.Sprintf("--runtime: %q is not a runtime", s), "use gvisor (the default) or native")
 }

@@ -124,6 +124,47 @@ func TestBackground_WithoutATerminal(t *testing.T) {
 
 // TestBackground_NothingHalf: what cannot begin is told to who started it, with
 // the exit code of a run in the foreground, and leaves nothing.
+// TestBackground_EndsAreKnown asks how a sandbox ended: while it runs,
+// afterwards, and of one whose holder was killed. Twins: one that was never
+// there, and one in the foreground.
+func TestBackground_EndsAreKnown(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		background(t, y, "three", "sleep 1; exit 3")
+		if out := y.Run(t, "wait", "three").OK(t).Stdout; out != "3\n" {
+			t.Errorf("while it ran: %q", out)
+		}
+		if out := y.Run(t, "wait", "three", "three").OK(t).Stdout; out != "3\n3\n" {
+			t.Errorf("afterwards: %q", out)
+		}
+		background(t, y, "killed", "sleep 60")
+		if err := syscall.Kill(holderOf(t, y, "killed"), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if r := y.Run(t, "wait", "killed", "nobody", "three"); r.Code != 125 || r.Stdout != "3\n" || !strings.Contains(r.Stderr, "its bailey was killed") || !strings.Contains(r.Stderr, `no sandbox named "nobody"`) {
+			t.Errorf("%d, %q, %q", r.Code, r.Stdout, r.Stderr)
+		}
+		var rows []struct {
+			Name, Status string
+			ExitCode     *int `json:"exit_code"`
+		}
+		if err := json.Unmarshal([]byte(y.Run(t, "ps", "--all", "--json").OK(t).Stdout), &rows); err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 2 || rows[0].Name != "killed" || rows[0].Status != "lost" || rows[0].ExitCode != nil || rows[1].Status != "exited" || rows[1].ExitCode == nil || *rows[1].ExitCode != 3 {
+			t.Errorf("%+v", rows)
+		}
+		if out := y.Run(t, "ps", "--all").OK(t).Stdout; !strings.Contains(out, "exited (3)") || !strings.Contains(out, "lost") {
+			t.Errorf("%s", out)
+		}
+		if out := y.Run(t, "ps").OK(t).Stdout; strings.Contains(out, "three") {
+			t.Errorf("among those that run: %s", out)
+		}
+		if out := y.Run(t, "logs"); out.Code != 0 { // the last of this folder
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
 func TestBackground_NothingHalf(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		clean := nothingLeft(t, y)

@@ -38,6 +38,7 @@ type commands struct {
 	Stats   statsCommand   `cmd:"" help:"Show what running sandboxes use."`
 	Ps      psCommand      `cmd:"" help:"List running sandboxes."`
 	Stop    stopCommand    `cmd:"" help:"Stop a running sandbox."`
+	Wait    waitCommand    `cmd:"" help:"Wait until a sandbox in the background has ended, and print its exit code."`
 	Task    taskCommand    `cmd:"" help:"Hand tasks to agents, and take in what they did."`
 	Phase   phaseCommand   `cmd:"" help:"Have agents do a plan, unit by unit, in this folder."`
 	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Let a planner that speaks MCP hand tasks to agents."`

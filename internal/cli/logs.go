@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ type logsCommand struct {
 	Raw    bool `help:"Print the bytes as they were written, with what drives a terminal: to a file or a pipe only."`
 	JSON   bool `name:"json" help:"Print JSON lines."`
 
-	Name string `arg:"" optional:"" placeholder:"NAME" help:"Name of the sandbox. Default: the only one of this workspace that runs."`
+	Name string `arg:"" optional:"" placeholder:"NAME" help:"Name of the sandbox. Default: the only one of this workspace that runs, or the last that ran."`
 }
 
 // Help is what `bailey logs --help` says beyond the flags.
@@ -49,7 +50,10 @@ func (c *logsCommand) Run(a *app) error {
 	}
 	name := c.Name
 	if name == "" {
-		if name, _, err = run.Choose(a.ctx, a.host, ""); err != nil {
+		if name, _, err = run.Choose(a.ctx, a.host, ""); bailey.KindOf(err) == bailey.NotFound {
+			name, err = a.lastHere(err)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -73,6 +77,25 @@ func (c *logsCommand) Run(a *app) error {
 		case <-time.After(followPoll):
 		}
 	}
+}
+
+// lastHere is the last sandbox that ran in the background in this workspace; if
+// there was none, the error is none.
+func (a *app) lastHere(none error) (string, error) {
+	runs, err := journal.Runs(a.host.Dirs.State, a.host.UID)
+	if err != nil {
+		return "", err
+	}
+	here := a.host.Dir
+	if resolved, err := filepath.EvalSymlinks(here); err == nil {
+		here = resolved
+	}
+	for _, k := range runs {
+		if within, err := filepath.Rel(k.Workspace, here); err == nil && filepath.IsLocal(within) {
+			return k.Name, nil
+		}
+	}
+	return "", none
 }
 
 // followPoll is how often --follow looks.

@@ -78,6 +78,10 @@ func (c *usageCommand) Run(a *app) error {
 		}
 		return printJSON(a.stdout, rows)
 	}
+	if len(report.Rows) == 0 && c.Since > 0 {
+		_, err := fmt.Fprintf(a.stdout, "No call of a model in the last %s is on record; without --since there may be.\n", briefTime(time.Duration(c.Since)))
+		return err
+	}
 	if len(report.Rows) == 0 {
 		_, err := fmt.Fprintln(a.stdout, "No calls of models are on record. bailey models list shows the models; bailey run --model NAME uses one.")
 		return err

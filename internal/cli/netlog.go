@@ -21,11 +21,11 @@ import (
 )
 
 type netLogCommand struct {
-	Follow  bool            `short:"f" help:"Go on with what is decided from now on, after the last ten that were; with --since after all of that time."`
-	Sandbox text            `placeholder:"NAME" help:"Only of this sandbox: a name, or an id."`
-	Denied  bool            `help:"Only what was refused."`
-	Since   config.Duration `placeholder:"DURATION" help:"Only of so long ago until now, such as 10m or 24h. Default: all that is kept."`
-	JSON    bool            `name:"json" help:"Print JSON lines (docs/events.md)."`
+	Follow  bool        `short:"f" help:"Go on with what is decided from now on, after the last ten that were; with --since after all of that time."`
+	Sandbox text        `placeholder:"NAME" help:"Only of this sandbox: a name, or an id."`
+	Denied  bool        `help:"Only what was refused."`
+	Since   config.Span `placeholder:"TIME" help:"Only of so long ago until now, such as 10m, 24h or 7d. Default: all that is kept."`
+	JSON    bool        `name:"json" help:"Print JSON lines (docs/events.md)."`
 }
 
 // Help is what `bailey net log --help` says beyond the flags.

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/app/autophase"
 	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/phase"
-	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
@@ -93,7 +93,7 @@ func (a *app) planAt(name string) (string, error) {
 	}
 	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return "", bailey.WrapError(bailey.NotFound, "read the plan "+name, err, "check the path")
+		return "", autophase.PlanError(name, err)
 	}
 	return path, nil
 }
@@ -182,10 +182,12 @@ func (c *phaseLsCommand) Run(a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, all)
 	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "STATUS\tUNITS\tPLAN\tWORKSPACE")
 	for _, s := range all {
-		_, err = fmt.Fprintf(a.stdout, "%s\t%d of %s\t%s\t%s\n", s.word(), len(s.Units)-s.Left(), spell.Count(len(s.Units), "unit"), terminal.Sanitize(s.File), terminal.Sanitize(s.Workspace))
+		_, _ = fmt.Fprintf(w, "%s\t%d of %d\t%s\t%s\n", s.word(), len(s.Units)-s.Left(), len(s.Units), terminal.Sanitize(s.File), terminal.Sanitize(s.Workspace))
 	}
-	return err
+	return w.Flush()
 }
 
 type phaseStopCommand struct {

@@ -28,7 +28,7 @@ import (
 func readPlan(path string) (*phase.Plan, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, bailey.WrapError(bailey.NotFound, "read the plan "+path, err, "check the path")
+		return nil, autophase.PlanError(path, err)
 	}
 	return phase.Parse(path, data)
 }

@@ -12,16 +12,20 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/control"
+	"github.com/bailey-dev/bailey/internal/journal"
 	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 type psCommand struct {
+	All  bool `short:"a" help:"Also those in the background that have ended."`
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Help is what `bailey ps --help` says beyond the flags.
 func (psCommand) Help() string {
-	return `Lists your own sandboxes. With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, loosened (flags that make the sandbox hold less), shown (patterns of hidden files that it sees), published (ports of this machine that lead inside: host, port, and silent when nothing listened there), opens where your browser is lent, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent.`
+	return `Lists your own sandboxes. With --all also the last 20 of those in the background that have ended within a week, with their exit codes; bailey logs has what they wrote.
+
+With --json: an array of objects with name, id, pid, net, runtime, started, workspace, command (cut at 4 KiB) and status, dns where that is open, mounts (source, target, writable) where something of the host is shown beside the workspace, loosened (flags that make the sandbox hold less), shown (patterns of hidden files that it sees), published (ports of this machine that lead inside: host, port, and silent when nothing listened there), opens where your browser is lent, and of one in the background detached, and attached: how many are. A sandbox whose bailey does not answer, since it was stopped (Ctrl-Z), has the status "not answering", its name, and the pid; the rest is absent. One that has ended has the status "exited", with name, id, started, workspace, command, ended and exit_code; "lost", without the last two, if its bailey was killed.`
 }
 
 // Run lists the caller's sandboxes.
@@ -30,8 +34,14 @@ func (c *psCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	var past []journal.Kept
+	if c.All {
+		if past, err = a.ended(infos); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		return printJSON(a.stdout, psRows(infos))
+		return printJSON(a.stdout, append(psRows(infos), endedRows(past)...))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	loose := slices.ContainsFunc(infos, func(i control.Info) bool { return looseText(i) != "" })
@@ -50,7 +60,30 @@ func (c *psCommand) Run(a *app) error {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%d\t%s\t%s\t%s\n", terminal.Sanitize(i.Name), terminal.Sanitize(statusText(i)), terminal.Sanitize(runtime), network, column(cmp.Or(looseText(i), "-")), i.PID,
 			started, terminal.Sanitize(workspace), terminal.Sanitize(shorten(strings.Join(i.Command, " "))))
 	}
+	for _, k := range past {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t-\t-%s\t-\t%s\t%s\t%s\n", terminal.Sanitize(k.Name), endedText(k), column("-"), k.Started.Local().Format(time.DateTime),
+			terminal.Sanitize(k.Workspace), terminal.Sanitize(shorten(strings.Join(k.Command, " "))))
+	}
 	return w.Flush()
+}
+
+// ended returns the runs in the background that have ended.
+func (a *app) ended(running []control.Info) ([]journal.Kept, error) {
+	runs, err := journal.Runs(a.host.Dirs.State, a.host.UID)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(runs, func(k journal.Kept) bool {
+		return k.Lasts || slices.ContainsFunc(running, func(i control.Info) bool { return i.ID == k.ID })
+	}), nil
+}
+
+// endedText is the status of a run that has ended.
+func endedText(k journal.Kept) string {
+	if k.End.At.IsZero() {
+		return "lost"
+	}
+	return fmt.Sprintf("exited (%d)", k.End.Code)
 }
 
 // statusText says also where its terminal is.
@@ -110,7 +143,7 @@ func seenText(i control.Info) string {
 type psRow struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id,omitempty"`
-	PID       int       `json:"pid"`
+	PID       int       `json:"pid,omitempty"`
 	Net       string    `json:"net,omitempty"`
 	DNS       string    `json:"dns,omitempty"`
 	Runtime   string    `json:"runtime,omitempty"`
@@ -126,6 +159,22 @@ type psRow struct {
 	Shown     []string            `json:"shown,omitempty"`
 	Published []control.Published `json:"published,omitempty"`
 	Opens     bool                `json:"opens,omitempty"`
+
+	Ended    time.Time `json:"ended,omitzero"`
+	ExitCode *int      `json:"exit_code,omitempty"`
+}
+
+// endedRows are the published form of runs that have ended.
+func endedRows(runs []journal.Kept) []psRow {
+	rows := make([]psRow, 0, len(runs))
+	for _, k := range runs {
+		row := psRow{Name: k.Name, ID: string(k.ID), Started: k.Started, Workspace: k.Workspace, Command: k.Command, Status: "lost"}
+		if !k.End.At.IsZero() {
+			row.Status, row.Ended, row.ExitCode = "exited", k.End.At, &k.End.Code
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func psRows(infos []control.Info) []psRow {

@@ -363,7 +363,7 @@ func silent(name string, pid int) (answer, net.Conn, error) {
 }
 
 func notRunning(name string) error {
-	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are")
+	return bailey.NewError(bailey.NotFound, fmt.Sprintf("no sandbox named %q is running", name), "bailey ps lists those that are; with --all also what has ended")
 }
 
 func ask(c *net.UnixConn, r request, patience time.Duration) (answer, error) {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/leak"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
@@ -273,18 +275,32 @@ func (l *lint) runs(rel, text string) {
 	case dir == "hooks" && !strings.HasSuffix(base, ".sample") && !strings.HasSuffix(base, ".md"):
 		l.add(Finding{Rule: hookRule, File: rel})
 	case strings.HasSuffix(base, ".md"):
-		if front, ok := frontMatter(text); ok && frontHooks().MatchString(front) {
-			l.add(Finding{Rule: hookRule, File: rel, Line: 1})
+		if front, ok := frontMatter(text); ok {
+			l.front(rel, front)
 		}
 	case base == "config.toml" && strings.Contains(text, "[mcp_servers"):
 		l.add(Finding{Rule: serverRule, File: rel})
 	}
 }
 
-var frontHooks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^hooks\s*:`) })
+// front looks at what an agent reads of a skill before all else. What is no YAML
+// each agent reads in its own way, and perhaps with a hook in it.
+func (l *lint) front(rel, text string) {
+	var keys map[string]any
+	if err := yaml.Unmarshal([]byte(text), &keys); err != nil {
+		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: clip(strings.TrimPrefix(err.Error(), "yaml: "))})
+		return
+	}
+	for key := range keys {
+		if strings.EqualFold(key, "hooks") {
+			l.add(Finding{Rule: hookRule, File: rel, Line: 1})
+		}
+	}
+}
 
 // frontMatter is what stands before the text of a skill.
 func frontMatter(text string) (string, bool) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---\n")
 	if !ok {
 		return "", false

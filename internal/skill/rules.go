@@ -40,6 +40,7 @@ const (
 	linkRule     = "SK401"
 	specialRule  = "SK402"
 	writableRule = "SK403"
+	frontRule    = "SK404"
 )
 
 // Rules lists them.
@@ -68,6 +69,7 @@ func Rules() []Rule {
 		{linkRule, "a link leads out of the folder"},
 		{specialRule, "a pipe, socket or device is no part of a skill"},
 		{writableRule, "others on the machine may write to it"},
+		{frontRule, "what stands before the text is not YAML"},
 	}
 }
 

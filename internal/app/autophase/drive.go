@@ -142,7 +142,7 @@ func (d *Driver) alarm(text string) {
 func (d *Driver) load() error {
 	data, err := os.ReadFile(d.File)
 	if err != nil {
-		return bailey.WrapError(bailey.NotFound, "read the plan "+d.File, err, "check the path")
+		return PlanError(d.File, err)
 	}
 	if d.record, err = d.Store.Load(d.key); err != nil {
 		return err

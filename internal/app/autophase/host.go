@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,4 +51,12 @@ func (d *Driver) checkOnHost(ctx context.Context, line string, w *phase.Work) (*
 		code = bailey.ExitSignalBase
 	}
 	return &phase.Validation{Exit: code, Output: tailOf(f), OnHost: true}, nil
+}
+
+// PlanError is about a plan that cannot be read.
+func PlanError(file string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return bailey.NewError(bailey.NotFound, "there is no plan "+file, "check the path")
+	}
+	return bailey.WrapError(bailey.NotFound, "read the plan "+file, err, "check the path")
 }

@@ -101,7 +101,10 @@ func (o Homes) home(workspace string, preset harness.Preset, none bool) (string,
 	case o.Name != "" && o.Ephemeral:
 		return "", bailey.NewError(bailey.Invalid, "--home and --ephemeral-home exclude each other", "leave one of them out")
 	case o.Name != "":
-		return o.Name, home.CheckName(o.Name)
+		if err := home.CheckName(o.Name); err != nil {
+			return "", bailey.WrapError(bailey.KindOf(err), "--home", err, "")
+		}
+		return o.Name, nil
 	case o.Ephemeral || none || preset.Name == "":
 		if len(o.Pins) > 0 {
 			return "", bailey.NewError(bailey.Invalid, "--pin is about a home that is kept, and this run has none", "add --home NAME, or leave it out")
