@@ -68,6 +68,11 @@ func TestReserve_WhatIsNotSaidIsBoundedWhereThereIsALimit(t *testing.T) {
 	}
 }
 
+func abandon(l *budget.Ledger, g *budget.Grant, u pricing.Usage) error {
+	_, err := l.Abandon(g, u)
+	return err
+}
+
 // TestReserve_OneCallDoesNotHoldEverything: what asks for a million tokens leaves
 // others what no model answers with. Twin: who said how long its answers are.
 func TestReserve_OneCallDoesNotHoldEverything(t *testing.T) {
@@ -131,7 +136,7 @@ func TestReserve_EachLimit(t *testing.T) {
 			if g.Output != want {
 				t.Fatalf("%d of output, want %d", g.Output, want)
 			}
-			if err := l.Abandon(g, pricing.Usage{}); err != nil {
+			if _, err := l.Abandon(g, pricing.Usage{}); err != nil {
 				t.Fatal(err)
 			}
 			if e, ok := isSpent(denied(t, l, ask)); !ok || e.Scope != c.scope || e.Model != "m" || e.Used != e.Limit || e.Used.Tokens+int64(e.Used.Money) != 100 {
@@ -218,7 +223,7 @@ func TestSettle_IsBookedOnceAndMayBeMore(t *testing.T) {
 	for range 3 {
 		settle(t, l, g, 10, 400) // more than was reserved
 	}
-	if err := errors.Join(l.Abandon(g, pricing.Usage{}), l.Cancel(g)); err != nil {
+	if err := errors.Join(abandon(l, g, pricing.Usage{}), l.Cancel(g)); err != nil {
 		t.Fatal(err)
 	}
 	for name, l := range map[string]*budget.Ledger{"here": l, "another process": ledger(t, dir, "other")} {
@@ -235,10 +240,10 @@ func TestAbandon_D052_NeverBooksNothing(t *testing.T) {
 	t.Parallel()
 	l := ledger(t, t.TempDir(), "t")
 	a := day(1000, 100, 200)
-	if err := l.Abandon(reserve(t, l, a), pricing.Usage{}); err != nil {
+	if _, err := l.Abandon(reserve(t, l, a), pricing.Usage{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Abandon(reserve(t, l, a), pricing.Usage{Input: 100, Output: 50}); err != nil {
+	if _, err := l.Abandon(reserve(t, l, a), pricing.Usage{Input: 100, Output: 50}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Cancel(reserve(t, l, a)); err != nil { // the twin: the provider never got it

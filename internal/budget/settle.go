@@ -17,8 +17,9 @@ func (l *Ledger) Settle(g *Grant, u pricing.Usage, cost pricing.Money) error {
 }
 
 // Abandon books a call whose usage nobody said: an estimate, or, where that is
-// nothing, all that was reserved.
-func (l *Ledger) Abandon(g *Grant, estimate pricing.Usage) error {
+// nothing, all that was reserved. It returns what that costs, with the dearest
+// kind of input where nobody knows which it was; 0 without a price.
+func (l *Ledger) Abandon(g *Grant, estimate pricing.Usage) (pricing.Money, error) {
 	r := record{Usage: &estimate, Tokens: estimate.Tokens(), Estimated: true}
 	switch {
 	case r.Tokens <= 0:
@@ -30,7 +31,7 @@ func (l *Ledger) Abandon(g *Grant, estimate pricing.Usage) error {
 	case g.price != nil:
 		r.Money = pricing.Cost(estimate, *g.price)
 	}
-	return l.settle(g, r)
+	return r.Money, l.settle(g, r)
 }
 
 // Cancel gives a reservation back whose call the provider never got.

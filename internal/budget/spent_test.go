@@ -104,6 +104,12 @@ func TestUsed(t *testing.T) {
 		}
 	}
 	want(noon, 30, 100, 130)
+	for when, held := range map[time.Time]int64{noon: 1000, noon.Add(time.Hour): 0} {
+		u, err := f.Used(when)
+		if h := u.Held("b"); err != nil || h != u.Held("") || h.Tokens != held || u.Held("a") != (budget.Use{}) {
+			t.Errorf("%v: held %+v, want %d; %v", when, h, held, err)
+		}
+	}
 	want(noon.Add(time.Hour), 30, 1100, 1130)
 	want(noon.AddDate(0, 0, -1), 30, 100, 130) // days never go back
 	want(noon.AddDate(0, 0, 1), 0, 0, 0)

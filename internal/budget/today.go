@@ -67,6 +67,20 @@ func (t Today) Model(model string) Use { return t.of(OfModelDay, model) }
 // All is what was used of all models.
 func (t Today) All() Use { return t.of(OfDay, "") }
 
+// Held is what calls under way hold of a model's, or of all of them for "": some
+// of it comes back when they end. A gateway that was killed holds it half an hour.
+func (t Today) Held(model string) Use {
+	if t.page == nil {
+		return Use{}
+	}
+	s := OfModelDay
+	if model == "" {
+		s = OfDay
+	}
+	alive, _ := t.page.held(s, model, t.at)
+	return Use{Tokens: alive.tokens, Money: alive.money}
+}
+
 func (t Today) of(s Scope, model string) Use {
 	if t.page == nil {
 		return Use{}

@@ -48,14 +48,9 @@ func (c *logsCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	name := c.Name
-	if name == "" {
-		if name, _, err = run.Choose(a.ctx, a.host, ""); bailey.KindOf(err) == bailey.NotFound {
-			name, err = a.lastHere(err)
-		}
-		if err != nil {
-			return err
-		}
+	name, err := c.whose(a)
+	if err != nil {
+		return err
 	}
 	r, err := journal.Open(a.host.Dirs.State, a.host.UID, name)
 	if err != nil {
@@ -77,6 +72,18 @@ func (c *logsCommand) Run(a *app) error {
 		case <-time.After(followPoll):
 		}
 	}
+}
+
+// whose is the name of the sandbox that is meant.
+func (c *logsCommand) whose(a *app) (string, error) {
+	if c.Name != "" {
+		return c.Name, nil
+	}
+	name, _, err := run.Choose(a.ctx, a.host, "")
+	if bailey.KindOf(err) == bailey.NotFound {
+		return a.lastHere(err)
+	}
+	return name, err
 }
 
 // lastHere is the last sandbox that ran in the background in this workspace; if

@@ -76,9 +76,9 @@ type modelsListCommand struct {
 
 // Help is what `bailey models list --help` says beyond the flags.
 func (modelsListCommand) Help() string {
-	return `Lists what models.yaml says, in its order, without asking a model anything. A provider is reachable when it takes a connection within 0.3 seconds. Busy is how many runs use the model now, of so many that may. Behind a budget of a day stands what was used of it today. Prices are in USD a million tokens of input and of output: those of models.yaml, else those of the list in bailey, which has a date (docs/models.md).
+	return `Lists what models.yaml says, in its order, without asking a model anything. A provider is reachable when it takes a connection within 0.3 seconds. Busy is how many runs use the model now, of so many that may. Behind a budget of a day stands what was used of it today, and what calls hold that are under way. Prices are in USD a million tokens of input and of output: those of models.yaml, else those of the list in bailey, which has a date (docs/models.md).
 
-With --json: an array of objects with id, provider, dialect, reachable, busy, max_agents, price, budget and used. max_agents, price and the parts of budget are null where there is none. used is what counts today (UTC) for the budget of the day, in tokens and in usd, and null where the record cannot be read.`
+With --json: an array of objects with id, provider, dialect, reachable, busy, max_agents, price, budget and used. max_agents, price and the parts of budget are null where there is none. used is what counts today (UTC) for the budget of the day, in tokens and in usd, and null where the record cannot be read; held is what calls under way hold besides, and absent where there are none.`
 }
 
 // reachWait is how long a list waits for a connection.
@@ -95,6 +95,7 @@ type modelRow struct {
 	Price     *priceRow `json:"price"`
 	Budget    budgetRow `json:"budget"`
 	Used      *usedRow  `json:"used"`
+	Held      *usedRow  `json:"held,omitempty"`
 }
 
 // usedRow is what was used today.
@@ -142,30 +143,39 @@ func (c *modelsListCommand) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	for i := range rows {
-		if u := used.Model(rows[i].ID); unread == nil {
-			rows[i].Used = &usedRow{u.Tokens, usd(u.Money)}
-		}
+	if unread == nil {
+		tellUse(rows, used)
 	}
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	text := func(b models.Budget, u budget.Use) string {
+	text := func(b models.Budget, u, held budget.Use) string {
 		if unread != nil {
-			return budgetText(b, nil)
+			return budgetText(b, nil, nil)
 		}
-		return budgetText(b, &u)
+		return budgetText(b, &u, &held)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "MODEL\tPROVIDER\tDIALECT\tREACHABLE\tBUSY\tPRICE\tBUDGET")
 	for i, r := range rows {
 		m := &cfg.Models[i]
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID+mark(r.ID == cfg.Default), r.Provider, r.Dialect, yesNo(r.Reachable), busyText(r.Busy, m.MaxAgents), priceText(m.Price), text(m.Budget, used.Model(m.ID)))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID+mark(r.ID == cfg.Default), r.Provider, r.Dialect, yesNo(r.Reachable), busyText(r.Busy, m.MaxAgents), priceText(m.Price), text(m.Budget, used.Model(m.ID), used.Held(m.ID)))
 	}
 	if !cfg.Budget.None() {
-		_, _ = fmt.Fprintf(w, "all\t\t\t\t\t\t%s\n", text(cfg.Budget, used.All()))
+		_, _ = fmt.Fprintf(w, "all\t\t\t\t\t\t%s\n", text(cfg.Budget, used.All(), used.Held("")))
 	}
 	return w.Flush()
+}
+
+// tellUse adds what was used today.
+func tellUse(rows []modelRow, today budget.Today) {
+	for i := range rows {
+		u := today.Model(rows[i].ID)
+		rows[i].Used = &usedRow{u.Tokens, usd(u.Money)}
+		if h := today.Held(rows[i].ID); h != (budget.Use{}) {
+			rows[i].Held = &usedRow{h.Tokens, usd(h.Money)}
+		}
+	}
 }
 
 func modelRows(a *app, cfg *models.Config) ([]modelRow, error) {
@@ -263,7 +273,7 @@ func priceText(p *pricing.Price) string {
 }
 
 // budgetText has what was used today behind a budget of a day, if it is known.
-func budgetText(b models.Budget, used *budget.Use) string {
+func budgetText(b models.Budget, used, held *budget.Use) string {
 	var parts []string
 	if !b.Task.None() {
 		parts = append(parts, "task "+b.Task.String())
@@ -271,7 +281,11 @@ func budgetText(b models.Budget, used *budget.Use) string {
 	if !b.Day.None() {
 		day := "day " + b.Day.String()
 		if used != nil {
-			day += " (" + used.Of(b.Day) + " used)"
+			day += " (" + used.Of(b.Day) + " used"
+			if held != nil && *held != (budget.Use{}) {
+				day += ", " + held.Of(b.Day) + " held"
+			}
+			day += ")"
 		}
 		parts = append(parts, day)
 	}

@@ -132,7 +132,7 @@ func (a *app) testModel(cfg *models.Config, m *models.Model, key seal.Secret) (m
 		}
 		booked = ledger.Settle(grant, answer.Usage, cost)
 	case sent:
-		booked = ledger.Abandon(grant, pricing.Usage{})
+		_, booked = ledger.Abandon(grant, pricing.Usage{})
 	default:
 		booked = ledger.Cancel(grant)
 	}

@@ -111,6 +111,7 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	if c.s.cfg.Record == nil {
 		sent.free = c.s.bodies.put
 	}
+	asked := c.s.cfg.Now()
 	res, err := c.s.cfg.Upstream.do(ctx, c.call, sent)
 	if c.s.cfg.Record == nil {
 		c.ask = nil // it may be large, and the answer may take long
@@ -129,7 +130,7 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	switch {
 	case res.StatusCode != http.StatusOK:
 		c.refused(res.StatusCode, kind, body)
-		return unsent // no provider takes money for an error
+		return worked(res.StatusCode, c.s.cfg.Now().Sub(asked))
 	case kind == "text/event-stream":
 		c.stream(ctx, meter, body)
 	case kind == "application/json":
@@ -139,6 +140,27 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	}
 	return answers
 }
+
+// worked is how far a call came that was answered with another status than 200.
+// No provider takes money for what it refuses; but one that fails late, or a
+// proxy before it that waits no longer, may have done the work.
+func worked(status int, took time.Duration) outcome {
+	const late = 5 * time.Second
+	switch {
+	case status < http.StatusMultipleChoices:
+		return lost
+	case status < http.StatusInternalServerError && status != http.StatusRequestTimeout && status != statusClosed,
+		status == http.StatusNotImplemented, status == http.StatusServiceUnavailable, status == statusOverloaded, took < late:
+		return unsent
+	}
+	return lost
+}
+
+// Statuses that are in no RFC.
+const (
+	statusClosed     = 499 // nginx: the client is gone
+	statusOverloaded = 529 // Anthropic's API
+)
 
 // unanswered says what happened to a call that the provider did not answer.
 func (c *conversation) unanswered(ctx context.Context, err error) (Failure, outcome) {
@@ -271,9 +293,10 @@ func (c *conversation) settle(grant Grant, meter Meter, how outcome) {
 	case how == unsent:
 		grant.Release()
 		return
-	case r.Ended, (how == left || how == answers && !c.call.Stream) && grant.Output() > 0: // it was made to its end
+	case r.Ended && !r.Failed, (how == left || how == answers && !c.call.Stream && !r.Failed) && grant.Output() > 0: // it was made to its end
 		c.entry.Usage = pricing.Usage{Input: c.bound(), Output: grant.Output()}
-		grant.Abandon(pricing.Usage{})
+		c.entry.Cost = grant.Abandon(pricing.Usage{})
+		return
 	default:
 		c.entry.Usage = estimate(r, c.bound(), grant.Output(), c.s.cfg.Now().Sub(c.began))
 		grant.Abandon(c.entry.Usage)

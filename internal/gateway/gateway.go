@@ -115,9 +115,17 @@ type Result struct {
 	Usage  pricing.Usage
 	Known  bool   // the provider said what was used, and for the whole call
 	Ended  bool   // the dialect's last event was seen
+	Failed bool   // the provider said that it could not go on
 	Output int64  // the estimate of output tokens from what was seen, for answers that say nothing
 	Served string // the model that the provider says answered
 	Odd    string // what was odd about it (negative, decreasing or unknown counts), for the log
+}
+
+// Unseen counts what a provider tells a model about what a request has, such as
+// tools, and which stands in no request: so many tokens mostly, and at most.
+func (c *Call) Unseen(usual, most int64) {
+	c.Input = pricing.Add(c.Input, usual)
+	c.Bound = pricing.Add(c.Bound, most)
 }
 
 // Failure is why a call is answered by the gateway itself.

@@ -19,7 +19,13 @@ func (p Pin) Apply(body *document.Value) (removed []string, err error) {
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(p.Rename)) {
-		body.Rename(from, p.Rename[from])
+		to := p.Rename[from]
+		asked, bound := body.Get(from).Int()
+		other, both := body.Get(to).Int()
+		body.Rename(from, to)
+		if bound && both && other < asked && other > 0 { // of two bounds the smaller
+			body.Set(to, document.NewInt(other))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Extra)) {
 		value, err := document.Parse(p.Extra[name], document.Limits{})

@@ -49,11 +49,11 @@ type Budget interface {
 // Grant is what a call was given. One of its last three methods is called,
 // once.
 type Grant interface {
-	Output() int64                     // the most that the answer may have; 0: there is no bound
-	Settle(pricing.Usage)              // it used this, by the provider's word
-	Abandon(pricing.Usage)             // nobody knows: the estimate counts, or if that is nothing, all of it
-	Release()                          // nothing was sent
-	Cost(pricing.Usage) *pricing.Money // nil: there is no price
+	Output() int64                        // the most that the answer may have; 0: there is no bound
+	Settle(pricing.Usage)                 // it used this, by the provider's word
+	Abandon(pricing.Usage) *pricing.Money // nobody knows: the estimate counts, or if that is nothing, all of it; what that costs, nil without a price
+	Release()                             // nothing was sent
+	Cost(pricing.Usage) *pricing.Money    // nil: there is no price
 }
 
 // Entry is the record of one request, without content.

@@ -144,12 +144,13 @@ func (c *coin) book(what string, used int64) {
 	c.p.done <- struct{}{}
 }
 func (c *coin) Settle(u pricing.Usage) { c.book("settled", u.Tokens()) }
-func (c *coin) Abandon(u pricing.Usage) {
+func (c *coin) Abandon(u pricing.Usage) *pricing.Money {
 	if n := u.Tokens(); n > 0 {
 		c.book("estimated", n)
-		return
+	} else {
+		c.book("abandoned", c.input+c.output)
 	}
-	c.book("abandoned", c.input+c.output)
+	return nil
 }
 func (c *coin) Release()                          { c.book("released", 0) }
 func (c *coin) Cost(pricing.Usage) *pricing.Money { return nil }
@@ -774,6 +775,44 @@ func TestServer_Retries(t *testing.T) {
 				t.Errorf("booked %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestServer_StatusesAfterTheWork: a status that says that nothing was done gives
+// the budget back; one of a provider or proxy that may have done it does not.
+func TestServer_StatusesAfterTheWork(t *testing.T) {
+	t.Parallel()
+	const quick, slow = time.Second, time.Minute
+	for _, c := range []struct {
+		status int
+		took   time.Duration
+		want   outcome
+	}{
+		{202, quick, lost},
+		{307, slow, unsent},
+		{400, slow, unsent},
+		{429, slow, unsent},
+		{503, slow, unsent},
+		{529, slow, unsent},
+		{408, quick, unsent},
+		{408, slow, lost},
+		{499, slow, lost},
+		{500, quick, unsent},
+		{500, slow, lost},
+		{502, slow, lost},
+		{504, slow, lost},
+		{524, slow, lost},
+	} {
+		if got := worked(c.status, c.took); got != c.want {
+			t.Errorf("%d after %v: %d, want %d", c.status, c.took, got, c.want)
+		}
+	}
+	l := newLab(t, func(w http.ResponseWriter, _ *http.Request) { answerText(w, 202, "{}") })
+	if res, _ := l.post(t, `{"max":50}`); res.StatusCode != 502 {
+		t.Errorf("status %d", res.StatusCode)
+	}
+	if got := l.booked(1); !strings.HasPrefix(got, "estimated ") {
+		t.Errorf("booked %q", got)
 	}
 }
 

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"sync"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/bailey-dev/bailey/internal/gitdata"
 	"github.com/bailey-dev/bailey/internal/leak"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
+	"github.com/bailey-dev/bailey/internal/yamlfile"
 )
 
 // What bounds a look.
@@ -286,12 +285,12 @@ func (l *lint) runs(rel, text string) {
 // front looks at what an agent reads of a skill before all else. What is no YAML
 // each agent reads in its own way, and perhaps with a hook in it.
 func (l *lint) front(rel, text string) {
-	var keys map[string]any
-	if err := yaml.Unmarshal([]byte(text), &keys); err != nil {
-		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: clip(strings.TrimPrefix(err.Error(), "yaml: "))})
+	keys, err := yamlfile.Names([]byte(text))
+	if err != nil {
+		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: clip(err.Error())})
 		return
 	}
-	for key := range keys {
+	for _, key := range keys {
 		if strings.EqualFold(key, "hooks") {
 			l.add(Finding{Rule: hookRule, File: rel, Line: 1})
 		}

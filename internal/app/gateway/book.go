@@ -139,7 +139,14 @@ func (g *grant) Settle(u pricing.Usage) {
 }
 
 // Abandon books an estimate, or all.
-func (g *grant) Abandon(u pricing.Usage) { g.told(g.b.ledger.Abandon(g.g, u)) }
+func (g *grant) Abandon(u pricing.Usage) *pricing.Money {
+	cost, err := g.b.ledger.Abandon(g.g, u)
+	g.told(err)
+	if g.b.s.Price == nil {
+		return nil
+	}
+	return &cost
+}
 
 // Release gives it back.
 func (g *grant) Release() { g.told(g.b.ledger.Cancel(g.g)) }

@@ -95,11 +95,25 @@ func (m *Messages) Read(e gateway.Endpoint, target string, h http.Header, body [
 	}
 	call.Input, call.Bound, call.Removed = found.Tokens, found.Bound, found.Removed
 	call.Removed = append(call.Removed, before.settle(v)...)
+	unseen(call)
 	call.Removed = append(call.Removed, m.header(call.Header, h)...)
 	if err := pinned(call, st, pin); err != nil {
 		return nil, err
 	}
 	return call, nil
+}
+
+// unseen counts the prompts that the API adds itself: 159 to 530 tokens with
+// tools, by the model and the choice (Anthropic's page on the pricing of tool
+// use), and some for a format of the answer.
+func unseen(call *gateway.Call) {
+	const usual, most = 350, 1000
+	if tools := call.Body.Get("tools"); tools != nil && len(tools.Items) > 0 {
+		call.Unseen(usual, most)
+	}
+	if call.Body.Get("output_config").Get("format") != nil {
+		call.Unseen(usual, most)
+	}
 }
 
 // pinned makes the call one for the pinned model.

@@ -26,6 +26,7 @@ type meter struct {
 	broken bool // a count cannot be used
 	said   bool // a usage for the whole answer was there
 	ended  bool
+	failed bool
 
 	bytes    int64 // of the text that was seen
 	thinking int64 // tokens of thinking that is not shown, as the provider estimates it
@@ -64,6 +65,7 @@ func (m *meter) Event(name string, data []byte) (pass bool) {
 	case "message_stop":
 		m.ended = true
 	case "error":
+		m.failed = true
 		m.strange("the provider broke off: " + v.Get("error").Get("type").Str())
 	}
 	return true
@@ -87,6 +89,7 @@ func (m *meter) Whole(body []byte) []byte {
 		return body
 	}
 	if v.Get("type").Str() == "error" {
+		m.failed = true
 		return body
 	}
 	m.ended = true
@@ -120,6 +123,7 @@ func (m *meter) Result() gateway.Result {
 		Usage:  usage,
 		Known:  m.said && counted && !m.broken,
 		Ended:  m.ended,
+		Failed: m.failed,
 		Output: (m.bytes+2)/3 + m.thinking,
 		Served: m.served,
 		Odd:    strings.Join(odd, "; "),

@@ -83,7 +83,7 @@ func TestMeter_Stream(t *testing.T) {
 		},
 		"D053 an error in the middle": {
 			[]string{startOf, textOf, textOf, `{"type":"error","error":{"type":"overloaded_error","message":"m"}}`},
-			gateway.Result{Usage: with(func(u *pricing.Usage) { u.Output = 1 }), Output: 6, Served: "claude-opus-5-5", Odd: "the provider broke off: overloaded_error"},
+			gateway.Result{Usage: with(func(u *pricing.Usage) { u.Output = 1 }), Failed: true, Output: 6, Served: "claude-opus-5-5", Odd: "the provider broke off: overloaded_error"},
 		},
 		"D052 broken off": {
 			[]string{startOf, textOf, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"a\""}}`, `{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"","estimated_tokens":50}}`},
@@ -158,7 +158,7 @@ func TestMeter_Whole(t *testing.T) {
 		"an answer":      {`{"type":"message","model":"m","content":[],"usage":{"input_tokens":3,"output_tokens":4,"cache_creation_input_tokens":null}}`, gateway.Result{Usage: pricing.Usage{Input: 3, Output: 4}, Known: true, Ended: true, Served: "m", Output: 41}},
 		"no usage":       {`{"type":"message","model":"m","content":[]}`, gateway.Result{Ended: true, Served: "m", Output: 15, Odd: "no usage for the whole answer"}},
 		"half a usage":   {`{"type":"message","model":"m","usage":{"input_tokens":3}}`, gateway.Result{Usage: pricing.Usage{Input: 3}, Ended: true, Served: "m", Output: 19, Odd: "no usage for the whole answer"}},
-		"an error":       {`{"type":"error","error":{"type":"api_error"}}`, gateway.Result{}},
+		"an error":       {`{"type":"error","error":{"type":"api_error"}}`, gateway.Result{Failed: true}},
 		"no JSON":        {`<html>`, gateway.Result{Output: 2, Odd: "the answer is no JSON"}},
 		"nothing":        {``, gateway.Result{Odd: "the answer is no JSON"}},
 		"two usages":     {`{"usage":{"output_tokens":0},"usage":{"output_tokens":9}}`, gateway.Result{Output: 19, Odd: "the answer is no JSON"}},

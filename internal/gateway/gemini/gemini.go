@@ -165,6 +165,9 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 	input, bound := documents(v)
 	call.Input, call.Bound, call.Removed = pricing.Add(found.Tokens, input), pricing.Add(found.Bound, bound), found.Removed
 	settle(call, v)
+	if tools := v.Get("tools"); tools != nil && len(tools.Items) > 0 {
+		call.Unseen(unseenUsual, unseenMost)
+	}
 	if inner := v.Get("generateContentRequest"); inner != nil {
 		settle(call, inner)
 		inner.Set("model", document.NewString(resource(pin.Name)))
@@ -183,6 +186,12 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 	}
 	return call, nil
 }
+
+// What the API tells a model about tools, in tokens: nobody says how many.
+const (
+	unseenUsual = 100
+	unseenMost  = 1000
+)
 
 const maxOutput = "maxOutputTokens"
 

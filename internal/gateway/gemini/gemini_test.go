@@ -179,7 +179,9 @@ func TestRead(t *testing.T) {
 		{name: "D026 null", body: `{"contents":null}`, refused: "missing_field"},
 		{name: "D026 a number in quotes", body: ask(`"generationConfig":{"candidateCount":"8"}`), refused: "wrong_type"},
 		{name: "D026 a number for a word", body: ask(`"generationConfig":{"responseModalities":[3]}`), refused: "wrong_type"},
-		{name: "D026 one content that is no list", body: `{"contents":{"parts":[{"text":"hi"}]}}`, refused: "wrong_type"},
+		{name: "one content that is no list", body: `{"contents":{"parts":[{"text":"hi"}]}}`, sent: []string{`"contents":[{"parts":[{"text":"hi"}]}]`}},
+		{name: "D026 nothing in the place of a list", body: `{"contents":{}}`, refused: "missing_field"},
+		{name: "D026 a text in the place of a list", body: `{"contents":"hi"}`, refused: "wrong_type"},
 	}
 	for _, kind := range []string{
 		"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch", "googleMaps", "urlContext", "codeExecution",
@@ -301,7 +303,7 @@ func TestMeter(t *testing.T) {
 		{name: "D052 cut", events: []string{first}, want: gateway.Result{Usage: pricing.Usage{Input: 100}, Output: 4, Served: "gemini-served"}},
 		{name: "D053 no usage", events: []string{`{"candidates":[{"content":{"parts":[{"text":"abc"}]},"finishReason":"STOP"}]}`}, want: gateway.Result{Ended: true, Output: 1}},
 		{name: "D053 text after the usage", events: []string{last, `{"candidates":[{"content":{"parts":[{"text":"abc"}]}}]}`}, want: gateway.Result{Usage: used, Ended: true, Output: 1, Served: "gemini-served"}},
-		{name: "D053 an error in the middle", events: []string{first, `{"error":{"code":503}}`}, want: gateway.Result{Usage: pricing.Usage{Input: 100}, Ended: true, Output: 4, Served: "gemini-served"}},
+		{name: "D053 an error in the middle", events: []string{first, `{"error":{"code":503}}`}, want: gateway.Result{Usage: pricing.Usage{Input: 100}, Ended: true, Failed: true, Output: 4, Served: "gemini-served"}},
 		{name: "D053 decreasing", events: []string{last, first}, odd: "totalTokenCount went from 150 to 100", want: gateway.Result{Usage: used, Known: true, Ended: true, Output: 4, Served: "gemini-served"}},
 		{name: "D053 negative", whole: `{"usageMetadata":{"promptTokenCount":-1,"candidatesTokenCount":3}}`, odd: "promptTokenCount is negative", want: gateway.Result{Usage: pricing.Usage{Output: 3}, Ended: true}},
 		{name: "D054 tools ran all the same", whole: `{"candidates":[{"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["a","b"]}}],"usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":5,"candidatesTokenCount":1,"totalTokenCount":16}}`, odd: "google_search ran", want: gateway.Result{Usage: pricing.Usage{Input: 15, Output: 1, Tools: map[string]int64{"google_search": 2}}, Known: true, Ended: true}},

@@ -20,6 +20,7 @@ type meter struct {
 	final  bool // the usage is of the whole call
 	stale  bool // text came after the usage
 	ended  bool
+	failed bool
 }
 
 // Meter returns what reads the answer to a call.
@@ -89,7 +90,7 @@ func (m *meter) read(data []byte) {
 		m.final, m.ended = true, true
 	}
 	if tally.Present(a.Error) {
-		m.ended = true
+		m.ended, m.failed = true, true
 	}
 	if tally.Present(a.Usage) {
 		m.usage(a.Usage)
@@ -156,6 +157,7 @@ func (m *meter) Result() gateway.Result {
 		Usage:  m.got,
 		Known:  m.known && m.final && !m.stale && m.Sound(),
 		Ended:  m.ended,
+		Failed: m.failed,
 		Output: tally.Tokens(m.seen),
 		Served: m.served,
 		Odd:    m.Odd(),

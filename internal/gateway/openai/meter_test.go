@@ -104,7 +104,7 @@ func TestResponses_Meter(t *testing.T) {
 		},
 		{
 			name: "D053 an error in the middle", events: []string{created, delta, `{"type":"error","code":"server_error","message":"x"}`},
-			want: gateway.Result{Ended: true, Output: 4, Served: "gpt-served"},
+			want: gateway.Result{Ended: true, Failed: true, Output: 4, Served: "gpt-served"},
 		},
 		{
 			name: "D053 twice, and less", events: []string{done("completed", counts), done("completed", `{"input_tokens":1,"output_tokens":1}`)}, odd: "input_tokens went from 100 to 1",
@@ -191,7 +191,7 @@ func TestChat_Meter(t *testing.T) {
 		},
 		{
 			name: "D053 an error in the middle", ask: quiet, events: []string{piece(text, "null", "null"), `{"error":{"message":"x"}}`},
-			want: gateway.Result{Ended: true, Output: 4, Served: "gpt-served"},
+			want: gateway.Result{Ended: true, Failed: true, Output: 4, Served: "gpt-served"},
 		},
 		{
 			name: "D053 decreasing", ask: quiet, events: []string{last, strings.Replace(last, `"completion_tokens":5`, `"completion_tokens":1`, 1), mark}, hidden: 2, odd: "completion_tokens went from 5 to 1",

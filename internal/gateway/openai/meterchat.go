@@ -22,6 +22,7 @@ type chatMeter struct {
 	stale  bool // text came after the usage
 	done   bool // the last mark came
 	ended  bool
+	failed bool
 }
 
 // Meter returns what reads the answer to a call.
@@ -69,7 +70,7 @@ func (m *chatMeter) Event(_ string, data []byte) bool {
 		m.stale = true
 	}
 	if tally.Present(c.Error) {
-		m.ended = true
+		m.ended, m.failed = true, true
 	}
 	return !m.hide || !said || len(c.Choices) > 0
 }
@@ -93,7 +94,7 @@ func (m *chatMeter) Whole(body []byte) []byte {
 	m.served = c.Model
 	m.take(c.Usage)
 	m.choices(c.Choices)
-	m.done, m.ended = true, true
+	m.done, m.ended, m.failed = true, true, tally.Present(c.Error)
 	return body
 }
 
@@ -103,6 +104,7 @@ func (m *chatMeter) Result() gateway.Result {
 		Usage:  m.got,
 		Known:  m.known && !m.stale && (m.final || m.done) && m.Sound(),
 		Ended:  m.ended,
+		Failed: m.failed,
 		Output: tally.Tokens(m.seen),
 		Served: m.served,
 		Odd:    m.Odd(),

@@ -16,6 +16,7 @@ type responsesMeter struct {
 	seen   int64 // bytes of text in deltas
 	items  int64 // and in the items that were finished, which some servers send alone
 	ended  bool
+	failed bool
 	final  bool // its end said what was used: what an event before it says is not all of it
 }
 
@@ -37,6 +38,7 @@ type response struct {
 	Model  string          `json:"model"`
 	Status string          `json:"status"`
 	Usage  json.RawMessage `json:"usage"`
+	Error  json.RawMessage `json:"error"`
 	Output json.RawMessage `json:"output"`
 }
 
@@ -61,6 +63,7 @@ func (m *responsesMeter) Event(name string, data []byte) bool {
 		m.items += tally.Text(e.Item)
 	case "response.completed", "response.incomplete", "response.failed", "error":
 		m.ended = true
+		m.failed = e.Type == "response.failed" || e.Type == "error"
 		m.final = e.Response != nil && tally.Present(e.Response.Usage)
 	}
 	return true
@@ -84,6 +87,7 @@ func (m *responsesMeter) Whole(body []byte) []byte {
 	}
 	m.response(&r)
 	m.ended, m.final = true, tally.Present(r.Usage)
+	m.failed = r.Status == "failed" || tally.Present(r.Error)
 	m.items = tally.Text(r.Output)
 	return body
 }
@@ -94,6 +98,7 @@ func (m *responsesMeter) Result() gateway.Result {
 		Usage:  m.got,
 		Known:  m.known && m.final && m.Sound(),
 		Ended:  m.ended,
+		Failed: m.failed,
 		Output: tally.Tokens(max(m.seen, m.items)),
 		Served: m.served,
 		Odd:    m.Odd(),

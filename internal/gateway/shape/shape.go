@@ -119,6 +119,7 @@ type rule struct {
 	values map[string]*entry // of a set of strings
 
 	elem *spec // of a list's items or a map's members
+	lone bool  // one object may stand for a list of it, as in Google's own examples
 
 	fields   map[string]*entry // of an object
 	aliased  bool              // some of them have two names

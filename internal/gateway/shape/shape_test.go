@@ -149,7 +149,8 @@ func TestShape_Drops(t *testing.T) {
 			want:    `{"model":"m","messages":[{"role":"user","content":"x"}]}`,
 			removed: []string{"messages[0].content[0]: gone", "messages[0]: nothing is left of it"},
 		},
-		"null, without a word": {in: with(`"mode":null,"container":null,"thread":null,"stop":null`), want: with(`"stop":null`)},
+		"null, of what is not known": {in: with(`"parsed":null,"mode":"fast"`), want: with(`"mode":"fast"`), removed: []string{"parsed: null"}},
+		"null, without a word":       {in: with(`"mode":null,"container":null,"thread":null,"stop":null`), want: with(`"stop":null`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,6 +348,8 @@ func TestShape_AliasesAndDecidingMembers(t *testing.T) {
 	s := load(t, aliased)
 	for name, tc := range map[string]struct{ in, want, code string }{
 		"an alias is renamed":               {in: `{"max_tokens":1}`, want: `{"maxTokens":1}`},
+		"one item in the place of a list":   {in: `{"maxTokens":1,"contents":{"parts":{"text":"x"}},"tools":{"google_search":{}}}`, want: `{"maxTokens":1,"contents":[{"parts":[{"text":"x"}]}]}`},
+		"a text in the place of a list":     {in: `{"maxTokens":1,"contents":"x"}`, code: "wrong_type"},
 		"an alias is dropped as its name":   {in: `{"maxTokens":1,"tools":[{"google_search":{}},{"googleSearch":{},"function_declarations":[1]}]}`, want: `{"maxTokens":1,"tools":[{"functionDeclarations":[1]}]}`},
 		"a part goes with what decides":     {in: `{"maxTokens":1,"contents":[{"parts":[{"text":"x"},{"file_data":{},"thoughtSignature":"s"}]}]}`, want: `{"maxTokens":1,"contents":[{"parts":[{"text":"x"}]}]}`},
 		"a part without one":                {in: `{"maxTokens":1,"contents":[{"parts":[{"thought_signature":"s"}]}]}`, want: `{"maxTokens":1,"contents":[{"parts":[{"thoughtSignature":"s"}]}]}`},

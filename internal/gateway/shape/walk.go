@@ -57,6 +57,10 @@ func (w *walker) result(v *document.Value) Result {
 // walk judges a value. gone says that it is to be taken out, and was told.
 func (w *walker) walk(v *document.Value, sp *spec) (gone bool, refusal *gateway.Refusal) {
 	r := sp.kinds[v.Kind]
+	if many := sp.kinds[document.Array]; r == nil && v.Kind == document.Object && many != nil && many.lone {
+		one := *v
+		*v, r = document.Value{Kind: document.Array, Items: []*document.Value{&one}}, many
+	}
 	if r == nil {
 		return false, w.refuse(400, "wrong_type", "this is "+v.Kind.String()+", and must be "+sp.expected())
 	}
@@ -269,6 +273,12 @@ type objectWalk struct {
 func (o *objectWalk) take(m document.Member) *gateway.Refusal {
 	e := o.rule.fields[m.Name]
 	if e == nil {
+		if (o.by == "" || m.Name != o.by) && m.Value.Kind == document.Null {
+			o.path = append(o.path, step{name: m.Name, index: -1})
+			o.tell("null") // as if it were not there: what SDKs keep of an answer has such
+			o.path = o.path[:len(o.path)-1]
+			return nil
+		}
 		if o.by == "" || m.Name != o.by {
 			return o.at(m.Name, 400, "unknown_field", "bailey does not know this field, so it is not sent")
 		}
