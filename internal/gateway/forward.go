@@ -145,12 +145,14 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 // No provider takes money for what it refuses; but one that fails late, or a
 // proxy before it that waits no longer, may have done the work.
 func worked(status int, took time.Duration) outcome {
-	const late = 5 * time.Second
+	const late, waited = 3 * time.Second, time.Second
 	switch {
 	case status < http.StatusMultipleChoices:
 		return lost
-	case status < http.StatusInternalServerError && status != http.StatusRequestTimeout && status != statusClosed,
-		status == http.StatusNotImplemented, status == http.StatusServiceUnavailable, status == statusOverloaded, took < late:
+	case took >= waited && slices.Contains([]int{http.StatusRequestTimeout, statusClosed, http.StatusGatewayTimeout, statusTimeout}, status):
+		return lost
+	case status < http.StatusInternalServerError, took < late,
+		status == http.StatusNotImplemented, status == http.StatusServiceUnavailable, status == statusOverloaded:
 		return unsent
 	}
 	return lost
@@ -159,6 +161,7 @@ func worked(status int, took time.Duration) outcome {
 // Statuses that are in no RFC.
 const (
 	statusClosed     = 499 // nginx: the client is gone
+	statusTimeout    = 524 // Cloudflare: the server takes longer than it waits
 	statusOverloaded = 529 // Anthropic's API
 )
 

@@ -782,7 +782,7 @@ func TestServer_Retries(t *testing.T) {
 // the budget back; one of a provider or proxy that may have done it does not.
 func TestServer_StatusesAfterTheWork(t *testing.T) {
 	t.Parallel()
-	const quick, slow = time.Second, time.Minute
+	const quick, slow = time.Second / 2, time.Minute
 	for _, c := range []struct {
 		status int
 		took   time.Duration
@@ -799,7 +799,10 @@ func TestServer_StatusesAfterTheWork(t *testing.T) {
 		{499, slow, lost},
 		{500, quick, unsent},
 		{500, slow, lost},
+		{502, 2 * time.Second, unsent},
 		{502, slow, lost},
+		{504, quick, unsent},
+		{504, 2 * time.Second, lost},
 		{504, slow, lost},
 		{524, slow, lost},
 	} {
