@@ -364,6 +364,7 @@ func TestMGW06_Budgets(t *testing.T) {
 		}
 		t.Run("hang up", func(t *testing.T) { hangUps(t, w, p) })
 		t.Run("leave always", func(t *testing.T) { leavers(t, w) })
+		t.Run("errors after the work", func(t *testing.T) { lateErrors(t, w) })
 		t.Run("documents", func(t *testing.T) { documentsRace(t, w) })
 		t.Run("limits of a request", func(t *testing.T) { limitsOfRequests(t, w, p) })
 		t.Run("money", func(t *testing.T) { moneyBudget(t, w) })
@@ -444,6 +445,9 @@ func documentsRace(t *testing.T, w *modelWorld) {
 		"control characters": {
 			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"t","description":"` + strings.Repeat(`\u0001`, 60_000) + `","parameters":{}}}]}`, chatAnswer,
 		},
+		"a tool as servers write it": {
+			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"t","description":"` + strings.Repeat("<", 60_000) + `","parameters":{}}}]}`, chatAnswer,
+		},
 		"characters that become many": {
 			"openai-chat", `{"model":"x","max_tokens":100,"messages":[{"role":"user","content":"` + strings.Repeat("\ufdfa", 20_000) + `"}]}`, chatAnswer,
 		},
@@ -455,6 +459,13 @@ func documentsRace(t *testing.T, w *modelWorld) {
 		if got, served := raced(t, w, c.dialect, c.body, c.answer, "200k"); got.Statuses[200] != 1 || got.Statuses[402] != 29 || served != 1 {
 			t.Errorf("%s: %v, %d served, such as %.300s", name, got.Statuses, served, got.Body)
 		}
+	}
+	// What the provider tells the model of a tool itself.
+	const each = 541
+	explained := `{"model":"x","max_tokens":16,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"t","input_schema":{}}]}`
+	got, served := raced(t, w, "anthropic", explained, `{"id":"m","type":"message","role":"assistant","model":"real-1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":540,"output_tokens":1}}`, "5k")
+	if served == 0 || served*each > 5000+2*each || got.Statuses[200] != int(served) {
+		t.Errorf("a tool that is explained: %v, %d served", got.Statuses, served)
 	}
 	// Twin: what the provider encrypted is no more than its bytes, and many calls
 	// that have it go on side by side.
@@ -481,6 +492,31 @@ func raced(t *testing.T, w *modelWorld, dialect, body, answer, budget string) (m
 	race.Count = 30
 	got, _ := w.run(t, []modelTry{race}, "--budget", budget)
 	return got["race"], served.Load()
+}
+
+// lateErrors (D052): a proxy that waits no longer, for an answer that the provider
+// has made, says an error; that is no free call. Twin: an error at once.
+func lateErrors(t *testing.T, w *modelWorld) {
+	t.Helper()
+	was := w.url
+	defer func() { w.url = was; w.models(t, "anthropic", "max_output: 400", "price: {input: 1.0, output: 10.0}") }()
+	for _, late := range []time.Duration{1200 * time.Millisecond, 0} {
+		var served atomic.Int64
+		w.serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			served.Add(1)
+			time.Sleep(late)
+			rw.WriteHeader(http.StatusGatewayTimeout)
+		}))
+		w.models(t, "anthropic", "max_output: 400")
+		race := talk("anthropic", "race", hello)
+		race.Count = 4
+		again := talk("anthropic", "again", hello)
+		got, _ := w.run(t, []modelTry{race, again}, "--budget", "500")
+		if late > 0 && got["again"].Status != 402 || late == 0 && (got["again"].Status == 402 || served.Load() != 5) {
+			t.Errorf("after %v: %v, then %d %s; %d served", late, got["race"].Statuses, got["again"].Status, got["again"].Body, served.Load())
+		}
+	}
 }
 
 // leavers (D052): whoever hangs up on each call, before anybody has said what it

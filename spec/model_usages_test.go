@@ -239,6 +239,9 @@ func checkUse(t *testing.T, c said, u *bailey.ModelUse) {
 	if u.CacheWrite == 3000 { // 1000 for minutes and 2000 for an hour
 		want += 1250 + 4000
 	}
+	if c.want == "" {
+		want += float64(u.Input) // nobody knows which kind of input it was: the dearest costs 2
+	}
 	switch {
 	case math.Abs(cost*1e6-want) > 0.01:
 		t.Errorf("%s: it costs %v, want %v", c.name, cost*1e6, want)

@@ -437,7 +437,7 @@ func TestRES08_Ends(t *testing.T) {
 	if text, err := os.ReadFile(log); err != nil || string(text) != "second\n" {
 		t.Errorf("the log of a later run: %q %v\n%s", text, err, r2.Stderr)
 	}
-	if got := p.Run(t, "phase", "ls").OK(t).Stdout; !strings.Contains(got, "failed\t1 of 3 units") {
+	if got := p.Run(t, "phase", "ls").OK(t).Stdout; !strings.Contains(got, "failed  1 of 3") {
 		t.Errorf("ls:\n%s", got)
 	}
 	// What cannot be started is not tried again.

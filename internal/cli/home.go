@@ -213,12 +213,12 @@ func (c *homeExportCommand) Run(a *app) (err error) {
 	var to *beneath.Draft
 	path := asBytes(string(c.File))
 	if path != "" && path != "-" {
+		ctx, stop := untilTold(a.ctx) // before there is something to take away
+		defer stop()
 		if to, err = a.archive(path); err != nil {
 			return err
 		}
 		defer to.Drop()
-		ctx, stop := untilTold(a.ctx)
-		defer stop()
 		w = unless{ctx, to.File} // a file that is half written goes
 		defer func() {
 			if told := exitTold(ctx); err != nil && told != nil {
