@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,6 +52,14 @@ func TestScripts(t *testing.T) {
 			model := httptest.NewServer(provider.New("canary-model-key", provider.Say("ok")))
 			e.Defer(model.Close)
 			e.Setenv("MODELS", model.URL)
+			quiet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/v1/messages" {
+					w.WriteHeader(http.StatusInternalServerError)
+				}
+				_, _ = io.WriteString(w, `{"model":"real-1","content":[]}`)
+			}))
+			e.Defer(quiet.Close)
+			e.Setenv("QUIET", quiet.URL)
 			nobody := httptest.NewServer(http.NotFoundHandler())
 			nobody.Close()
 			e.Setenv("NOBODY", nobody.URL)

@@ -130,7 +130,10 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	switch {
 	case res.StatusCode != http.StatusOK:
 		c.refused(res.StatusCode, kind, body)
-		return worked(res.StatusCode, c.s.cfg.Now().Sub(asked))
+		if Worked(res.StatusCode, c.s.cfg.Now().Sub(asked)) {
+			return lost
+		}
+		return unsent
 	case kind == "text/event-stream":
 		c.stream(ctx, meter, body)
 	case kind == "application/json":
@@ -140,30 +143,6 @@ func (c *conversation) exchange(ctx context.Context, cancel context.CancelCauseF
 	}
 	return answers
 }
-
-// worked is how far a call came that was answered with another status than 200.
-// No provider takes money for what it refuses; but one that fails late, or a
-// proxy before it that waits no longer, may have done the work.
-func worked(status int, took time.Duration) outcome {
-	const late, waited = 3 * time.Second, time.Second
-	switch {
-	case status < http.StatusMultipleChoices:
-		return lost
-	case took >= waited && slices.Contains([]int{http.StatusRequestTimeout, statusClosed, http.StatusGatewayTimeout, statusTimeout}, status):
-		return lost
-	case status < http.StatusInternalServerError, took < late,
-		status == http.StatusNotImplemented, status == http.StatusServiceUnavailable, status == statusOverloaded:
-		return unsent
-	}
-	return lost
-}
-
-// Statuses that are in no RFC.
-const (
-	statusClosed     = 499 // nginx: the client is gone
-	statusTimeout    = 524 // Cloudflare: the server takes longer than it waits
-	statusOverloaded = 529 // Anthropic's API
-)
 
 // unanswered says what happened to a call that the provider did not answer.
 func (c *conversation) unanswered(ctx context.Context, err error) (Failure, outcome) {

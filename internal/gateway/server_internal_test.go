@@ -786,28 +786,28 @@ func TestServer_StatusesAfterTheWork(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		took   time.Duration
-		want   outcome
+		want   bool
 	}{
-		{202, quick, lost},
-		{307, slow, unsent},
-		{400, slow, unsent},
-		{429, slow, unsent},
-		{503, slow, unsent},
-		{529, slow, unsent},
-		{408, quick, unsent},
-		{408, slow, lost},
-		{499, slow, lost},
-		{500, quick, unsent},
-		{500, slow, lost},
-		{502, 2 * time.Second, unsent},
-		{502, slow, lost},
-		{504, quick, unsent},
-		{504, 2 * time.Second, lost},
-		{504, slow, lost},
-		{524, slow, lost},
+		{202, quick, true},
+		{307, slow, false},
+		{400, slow, false},
+		{429, slow, false},
+		{503, slow, false},
+		{529, slow, false},
+		{408, quick, false},
+		{408, slow, true},
+		{499, slow, true},
+		{500, quick, false},
+		{500, slow, true},
+		{502, 2 * time.Second, false},
+		{502, slow, true},
+		{504, quick, false},
+		{504, 2 * time.Second, true},
+		{504, slow, true},
+		{524, slow, true},
 	} {
-		if got := worked(c.status, c.took); got != c.want {
-			t.Errorf("%d after %v: %d, want %d", c.status, c.took, got, c.want)
+		if got := Worked(c.status, c.took); got != c.want {
+			t.Errorf("%d after %v: %v, want %v", c.status, c.took, got, c.want)
 		}
 	}
 	l := newLab(t, func(w http.ResponseWriter, _ *http.Request) { answerText(w, 202, "{}") })

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,8 +154,7 @@ var errNoKey = errors.New("there is no key any more")
 
 // once sends a call and has the key taken out of the answer.
 func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Response, error) {
-	connected := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	ctx, connected := Connected(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.p.URL(call.Target), body.open())
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -175,7 +173,7 @@ func (u *Upstream) once(ctx context.Context, call *Call, body *parcel) (*http.Re
 	u.sign(req)
 	res, err := u.client.RoundTrip(req)
 	if err != nil {
-		return nil, covered(loan, err, connected)
+		return nil, covered(loan, err, connected())
 	}
 	if u.p.Way != nil && res.StatusCode == http.StatusProxyAuthRequired {
 		_ = res.Body.Close() // it is the proxy's, and said to us
@@ -243,7 +241,7 @@ func retryable(res *http.Response, err error) (time.Duration, bool) {
 		return 0, false
 	}
 	switch res.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529: // Anthropic's "overloaded"
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
 		wait, said := retryAfter(res.Header)
 		return wait, said && wait <= retryMost
 	}

@@ -32,20 +32,21 @@ const (
 type Answer struct {
 	Served string        // the model that answered, by its own word; empty: it does not say
 	Usage  pricing.Usage // as far as it is said
-	Known  bool          // Usage was said
+	Known  bool          // Usage was said, and can be: no call has no input
 }
 
 // Test asks a model for a word, through its provider and with its key. Nothing
 // is followed elsewhere, and no proxy is used but the one of via: the key goes to
-// the address in the file or nowhere. sent reports whether the provider may
-// have got the call, and so may count it.
-func (m *Model) Test(ctx context.Context, key seal.Secret, via Via) (a Answer, sent bool, err error) {
+// the address in the file or nowhere. paid reports whether the provider may have
+// done the work, as the gateway takes it.
+func (m *Model) Test(ctx context.Context, key seal.Secret, via Via, now func() time.Time) (a Answer, paid bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestWay)
 	defer cancel()
 	target, body, err := m.testBody()
 	if err != nil {
 		return a, false, err
 	}
+	ctx, connected := gateway.Connected(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.Provider.URL(target), bytes.NewReader(body))
 	if err != nil {
 		return a, false, bailey.WrapError(bailey.Invalid, "ask "+m.Provider.Name, err, "look at its base_url")
@@ -66,9 +67,10 @@ func (m *Model) Test(ctx context.Context, key seal.Secret, via Via) (a Answer, s
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	asked := now()
 	resp, err := client.Do(req)
 	if err != nil {
-		return a, !unsent(err), m.unreachable(without(err, secret))
+		return a, connected(), m.unreachable(without(err, secret))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
@@ -76,7 +78,7 @@ func (m *Model) Test(ctx context.Context, key seal.Secret, via Via) (a Answer, s
 		return a, true, m.unreachable(without(err, secret))
 	}
 	if resp.StatusCode != http.StatusOK {
-		return a, resp.StatusCode >= http.StatusInternalServerError, m.refused(resp.StatusCode, text, secret)
+		return a, gateway.Worked(resp.StatusCode, now().Sub(asked)), m.refused(resp.StatusCode, text, secret)
 	}
 	a, err = readAnswer(m.Dialect, text)
 	if err != nil {
@@ -87,12 +89,6 @@ func (m *Model) Test(ctx context.Context, key seal.Secret, via Via) (a Answer, s
 
 // reveal takes the key out, for the one field that it is sent in.
 func reveal(key seal.Secret) []byte { return key.Reveal() }
-
-// unsent reports whether an error is one of connecting.
-func unsent(err error) bool {
-	e, ok := errors.AsType[*net.OpError](err)
-	return ok && e.Op == "dial"
-}
 
 // without is an error whose text has no key in it: net/http quotes what it could
 // not read, and a provider may say there what it was sent.
@@ -223,14 +219,14 @@ func readAnswer(d gateway.Dialect, text []byte) (Answer, error) {
 	}
 	switch {
 	case s.Usage != nil:
-		a.Known = true
 		a.Usage = pricing.Usage{
 			Input: max(s.Usage.Input, s.Usage.Prompt, 0), Output: max(s.Usage.Output, s.Usage.Completion, 0),
 			CacheRead: max(s.Usage.CacheRead, 0), CacheWrite: max(s.Usage.CacheWrite, 0),
 		}
 	case s.Metadata != nil:
-		a.Known = true
 		a.Usage = pricing.Usage{Input: max(s.Metadata.Prompt, 0), Output: pricing.Add(max(s.Metadata.Candidates, 0), max(s.Metadata.Thoughts, 0))}
 	}
+	u := a.Usage
+	a.Known = u.Input+u.CacheRead+u.CacheWrite > 0
 	return a, nil
 }

@@ -59,9 +59,9 @@ func TestTest_AsksEachDialect(t *testing.T) {
 			}))
 			defer web.Close()
 			m := at(t, web.URL, c.kind, ", dialect: "+c.dialect+", extra: {seed: 7}")
-			a, sent, err := m.Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{})
-			if err != nil || !sent || !a.Known || a.Usage.Output == 0 || len(server.Problems()) > 0 {
-				t.Fatalf("%+v, %v, %v, %v", a, sent, err, server.Problems())
+			a, paid, err := m.Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{}, time.Now)
+			if err != nil || !paid || !a.Known || a.Usage.Output == 0 || len(server.Problems()) > 0 {
+				t.Fatalf("%+v, %v, %v, %v", a, paid, err, server.Problems())
 			}
 			if body[c.bound] == nil || body["seed"] != 7.0 || !strings.Contains(fmt.Sprint(body[c.bound]), "16") {
 				t.Errorf("it is asked without a bound, or without what is to be added: %v", body)
@@ -81,14 +81,14 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter)
 		kind   bailey.Kind
-		sent   bool
+		paid   bool
 	}{
 		"a wrong key":   {func(w http.ResponseWriter) { http.Error(w, "bad key "+key, http.StatusUnauthorized) }, bailey.Forbidden, false},
 		"another place": {func(w http.ResponseWriter) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, bailey.Invalid, false},
 		"no such model": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }, bailey.NotFound, false},
 		"a bad request": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadRequest) }, bailey.Invalid, false},
 		"busy":          {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTooManyRequests) }, bailey.Unavailable, false},
-		"broken":        {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) }, bailey.Unavailable, true},
+		"broken":        {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusInternalServerError) }, bailey.Unavailable, false},
 		"no HTTP": {func(w http.ResponseWriter) {
 			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_, _ = io.WriteString(c, "HTTP/1.1 "+key+"\r\n\r\n")
@@ -102,9 +102,9 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
 			defer web.Close()
-			_, sent, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{})
-			if bailey.KindOf(err) != c.kind || sent != c.sent || strings.Contains(fmt.Sprint(err), key) {
-				t.Errorf("%v, sent %v", err, sent)
+			_, paid, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{}, time.Now)
+			if bailey.KindOf(err) != c.kind || paid != c.paid || strings.Contains(fmt.Sprint(err), key) {
+				t.Errorf("%v, paid %v", err, paid)
 			}
 		})
 	}
@@ -117,9 +117,36 @@ func TestTest_SaysWhatIsWrongAndNeverTheKey(t *testing.T) {
 
 func TestTest_OfNobody(t *testing.T) {
 	t.Parallel()
-	_, sent, err := at(t, nobody(t), "anthropic", "").Test(t.Context(), seal.Secret{}, models.Via{})
-	if bailey.KindOf(err) != bailey.Unavailable || sent {
-		t.Errorf("%v, sent %v", err, sent)
+	_, paid, err := at(t, nobody(t), "anthropic", "").Test(t.Context(), seal.Secret{}, models.Via{}, time.Now)
+	if bailey.KindOf(err) != bailey.Unavailable || paid {
+		t.Errorf("%v, paid %v", err, paid)
+	}
+}
+
+// TestTest_OfAStranger: a certificate that does not hold ends the call before it
+// is sent.
+func TestTest_OfAStranger(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	defer web.Close()
+	_, paid, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.NewSecret([]byte(key)), models.Via{}, time.Now)
+	if bailey.KindOf(err) != bailey.Unavailable || paid {
+		t.Errorf("%v, paid %v", err, paid)
+	}
+}
+
+// TestTest_OfOneThatFailsLate may have been paid for: the clock has an hour
+// between two looks.
+func TestTest_OfOneThatFailsLate(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	defer web.Close()
+	clock := time.Time{}
+	now := func() time.Time { clock = clock.Add(time.Hour); return clock }
+	if _, paid, err := at(t, web.URL, "anthropic", "").Test(t.Context(), seal.Secret{}, models.Via{}, now); err == nil || !paid {
+		t.Errorf("%v, paid %v", err, paid)
 	}
 }
 
@@ -195,14 +222,14 @@ func TestModel_AnswersAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	}{
 		"cached": {"anthropic", `{"model":"real-1","content":[],"usage":{"input_tokens":1,"cache_read_input_tokens":2,"cache_creation_input_tokens":3,"output_tokens":4}}`, models.Answer{Served: "real-1", Known: true, Usage: pricing.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4}}},
 		"silent": {"anthropic", `{"content":[]}`, models.Answer{}},
-		"odd":    {"anthropic", `{"content":[],"usage":{"input_tokens":-1,"output_tokens":-9}}`, models.Answer{Known: true}},
+		"odd":    {"anthropic", `{"content":[],"usage":{"input_tokens":-1,"output_tokens":-9}}`, models.Answer{}},
 		"gemini": {"gemini", `{"modelVersion":"v","candidates":[],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1,"thoughtsTokenCount":9}}`, models.Answer{Served: "v", Known: true, Usage: pricing.Usage{Input: 3, Output: 10}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.text) }))
 			defer web.Close()
-			got, _, err := at(t, web.URL, c.kind, "").Test(t.Context(), seal.Secret{}, models.Via{})
+			got, _, err := at(t, web.URL, c.kind, "").Test(t.Context(), seal.Secret{}, models.Via{}, time.Now)
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 				t.Error(err, diff)
 			}
