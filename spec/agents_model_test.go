@@ -3,6 +3,7 @@ package spec_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -200,7 +201,10 @@ func TestAgents_EndWhenTheBudgetIsSpent(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			l := newModelLab(t, workAndMore)
-			out, _ := l.run(t, a.name, a.models[0], a.work, onThisKernel("--budget", "20")...) // not each ends with an error
+			out, err := l.run(t, a.name, a.models[0], a.work, onThisKernel("--budget", "20")...)
+			if e, failed := errors.AsType[*exec.ExitError](err); !failed || e.ExitCode() != 1 {
+				t.Errorf("it ended with %v, and docs/agents.md says with 1", err)
+			}
 			if said := strings.ToLower(without(out, "bailey: ")); !strings.Contains(said, "budget") {
 				t.Error("the agent does not say why")
 			}

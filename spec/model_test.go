@@ -797,7 +797,7 @@ func TestModel_BadRequests(t *testing.T) {
 	}
 	y.Run(t, "run", "--model", "small", "--allow", "other.test", "--", "true").OK(t)
 	y.Run(t, "secret", "rm", "provider").OK(t)
-	if r := y.Run(t, "run", "--model", "small", "--", "true"); r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "provider") {
+	if r := y.Run(t, "run", "--model", "small", "--", "true"); r.Code != bailey.ExitBailey || !strings.Contains(r.Stderr, "there is no secret provider, which is the key of the provider local") || !strings.Contains(r.Stderr, "hint: keep it: bailey secret set provider --for gateway") {
 		t.Errorf("without the key: %d %s", r.Code, r.Stderr)
 	}
 	y.WriteHome(t, ".config/bailey/models.yaml", "models:\n  small: {providr: local}\n")

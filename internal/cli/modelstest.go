@@ -91,10 +91,10 @@ func (a *app) modelKey(m *models.Model) (key seal.Secret, forget func(), err err
 	d, value, err := v.Get(m.Provider.Secret)
 	switch {
 	case bailey.KindOf(err) == bailey.NotFound:
-		err = bailey.NewError(bailey.NotFound, "there is no secret "+m.Provider.Secret+", which is the key of the provider "+m.Provider.Name, "keep it: bailey secret set "+m.Provider.Secret+" --for gateway")
+		err = m.Provider.Unkept()
 	case err == nil && !d.Gateway:
 		value.Wipe()
-		err = bailey.NewError(bailey.Forbidden, "the secret "+d.Name+" is kept for hosts, and not for the gateway", "change it: bailey secret edit "+d.Name+" --for gateway")
+		err = m.Provider.KeptForHosts()
 	}
 	if err != nil {
 		v.Close()

@@ -53,9 +53,9 @@ func checkModel(a agent, m Model) error {
 		}
 	}
 	slices.Sort(fit)
-	hint := "add a model of such a dialect to models.yaml"
+	hint := "write dialect: " + names[0] + " in models.yaml for a model whose provider speaks that"
 	if len(fit) > 0 {
-		hint = "name one that it does with --model: " + strings.Join(fit, ", ")
+		hint = "name one that it does with --model: " + strings.Join(fit, ", ") + "; or " + hint
 	}
 	return bailey.NewError(bailey.Invalid,
 		fmt.Sprintf("%s does not speak %s, the dialect of model %q; it speaks %s", a.title, m.Dialect, m.ID, strings.Join(names, ", ")), hint)

@@ -61,6 +61,9 @@ func TestModel_Dialects(t *testing.T) {
 				t.Errorf("%s %s: %v", agent, d, err)
 				continue
 			}
+			if want := "dialect: " + string(spoken[agent][0]); !strings.Contains(e.Hint, want) {
+				t.Errorf("%s %s: hint %q without %q", agent, d, e.Hint, want)
+			}
 			for id, other := range m.Others {
 				if strings.Contains(e.Hint, id) != slices.Contains(spoken[agent], other) {
 					t.Errorf("%s %s: hint %q and %s", agent, d, e.Hint, id)

@@ -68,11 +68,12 @@ func (k Key) GoString() string { return k.String() }
 
 // KeyTask is what the carrier of a key is told, on its standard input.
 type KeyTask struct {
-	Secret  string `json:"secret"`
-	Changed bool   `json:"changed"` // the key is known already: nobody is asked for anything
-	Config  string `json:"config"`  // bailey's folders
-	Data    string `json:"data"`
-	State   string `json:"state"`
+	Secret   string `json:"secret"`
+	Provider string `json:"provider"` // whose key it is, by name
+	Changed  bool   `json:"changed"`  // the key is known already: nobody is asked for anything
+	Config   string `json:"config"`   // bailey's folders
+	Data     string `json:"data"`
+	State    string `json:"state"`
 }
 
 // Exchange is a line of what is recorded with --record: one call, and what was

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/secret"
 	"github.com/bailey-dev/bailey/internal/upstream"
 )
@@ -43,6 +44,16 @@ func (c *Config) Check(find func(name string) (secret.Definition, error)) []stri
 		}
 	}
 	return out
+}
+
+// Unkept is the error of a provider whose key is not kept.
+func (p Provider) Unkept() error {
+	return bailey.NewError(bailey.NotFound, "there is no secret "+p.Secret+", which is the key of the provider "+p.Name, "keep it: bailey secret set "+p.Secret+" --for gateway")
+}
+
+// KeptForHosts is the error of a provider whose key could be lent to sandboxes.
+func (p Provider) KeptForHosts() error {
+	return bailey.NewError(bailey.Forbidden, "the secret "+p.Secret+", which is the key of the provider "+p.Name+", is kept for hosts, and not for the gateway", "change it: bailey secret edit "+p.Secret+" --for gateway")
 }
 
 // Providers lists those that models have, each once.

@@ -19,6 +19,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/linux/harden"
 	"github.com/bailey-dev/bailey/internal/linux/inherit"
 	"github.com/bailey-dev/bailey/internal/modelgate"
+	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/vault"
 )
 
@@ -60,14 +61,16 @@ func carry(from io.Reader, to io.Writer) error {
 		return err
 	}
 	d, value, err := v.Get(task.Secret)
-	gone := bailey.KindOf(err) == bailey.NotFound
+	gone, provider := bailey.KindOf(err) == bailey.NotFound, models.Provider{Name: task.Provider, Secret: task.Secret}
 	switch {
 	case gone && task.Changed:
 		return json.NewEncoder(to).Encode(modelgate.Key{})
+	case gone:
+		return provider.Unkept()
 	case err != nil:
 		return err
 	case !d.Gateway:
-		return bailey.NewError(bailey.Invalid, "the secret "+d.Name+" is for requests to its hosts, not for the model gateway", "bailey secret set NAME --for gateway makes one that is, and no sandbox can be lent it")
+		return provider.KeptForHosts()
 	}
 	return json.NewEncoder(to).Encode(modelgate.Key{Value: value.Reveal()})
 }

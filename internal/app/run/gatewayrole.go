@@ -20,6 +20,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/app/keybearer"
 	"github.com/bailey-dev/bailey/internal/launch"
 	"github.com/bailey-dev/bailey/internal/modelgate"
+	"github.com/bailey-dev/bailey/internal/models"
 	"github.com/bailey-dev/bailey/internal/vault"
 	"github.com/bailey-dev/bailey/internal/wire"
 )
@@ -141,9 +142,9 @@ func (g *gatewayRole) quiet() bool {
 
 // carryKey has another process carry the provider's key from the vault to the
 // gateway. This one never holds it: it faces the terminal, and what agents print.
-func (g *gatewayRole) carryKey(ctx context.Context, h Host, secret string, changed bool) error {
+func (g *gatewayRole) carryKey(ctx context.Context, h Host, of models.Provider, changed bool) error {
 	task, err := json.Marshal(modelgate.KeyTask{
-		Secret: secret, Changed: changed, Config: h.Dirs.Config, Data: h.Dirs.Data, State: h.Dirs.State,
+		Secret: of.Secret, Provider: of.Name, Changed: changed, Config: h.Dirs.Config, Data: h.Dirs.Data, State: h.Dirs.State,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the task of the key's carrier: %w", err)

@@ -60,7 +60,7 @@ func (u *running) startGateway(ctx context.Context) error {
 	if m.Provider.Secret == "" {
 		return nil
 	}
-	return g.carryKey(ctx, u.host, m.Provider.Secret, false)
+	return g.carryKey(ctx, u.host, m.Provider, false)
 }
 
 // watchGateway ends the run when its gateway does: without it the agent can do
@@ -222,7 +222,7 @@ func (u *running) followKey(ctx context.Context) {
 		if now == mark {
 			continue
 		}
-		err := u.gateway.carryKey(ctx, u.host, m.Provider.Secret, true)
+		err := u.gateway.carryKey(ctx, u.host, m.Provider, true)
 		if err == nil {
 			mark, told = now, ""
 			continue
