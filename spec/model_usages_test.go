@@ -305,7 +305,7 @@ func TestModel_OneDaysBudget(t *testing.T) {
 	}
 	again := talk("anthropic", "again", strings.Replace(hello, "50", "400", 1))
 	for _, flags := range [][]string{nil, {"--name", "another"}, {"--budget", "2M"}} {
-		if got, _ := w.run(t, []modelTry{again}, flags...); got["again"].Status != 402 {
+		if got, _ := w.run(t, []modelTry{again}, flags...); got["again"].Status != 402 || !strings.Contains(got["again"].Body, "raise models.small.budget.day in models.yaml and start again, or wait: a day begins again at 00:00 UTC") {
 			t.Errorf("%v: %d %s", flags, got["again"].Status, got["again"].Body)
 		}
 	}

@@ -72,14 +72,30 @@ func (e *SpentError) tooLarge() string {
 
 // Unwrap is ErrSpent, and where the limit is written.
 func (e *SpentError) Unwrap() []error {
-	fix := "raise " + e.Scope.Key(e.Model) + " in models.yaml"
-	switch {
-	case e.Scope == OfRun:
-		fix = "give the run more with --budget"
-	case e.Scope.daily():
-		fix += ", or wait: a day begins again at 00:00 UTC"
+	return []error{bailey.NewError(bailey.Exhausted, e.Error(), e.fix("")), ErrSpent}
+}
+
+// Told is what a sandbox is told, and the person with it: the limit, where it is
+// written, and what goes on until that is changed.
+func (e *SpentError) Told() string {
+	rest := "until then no call of the model is made"
+	if e.TooLarge() {
+		rest = "a smaller call may pass"
 	}
-	return []error{bailey.NewError(bailey.Exhausted, e.Error(), fix), ErrSpent}
+	return e.Error() + ". Whoever started this can " + e.fix(" and start again") + "; " + rest
+}
+
+// fix is what can be done about a limit. again is for who has started already:
+// what is raised holds from the next start.
+func (e *SpentError) fix(again string) string {
+	if e.Scope == OfRun {
+		return "give the run more with --budget" + again
+	}
+	text := "raise " + e.Scope.Key(e.Model) + " in models.yaml" + again
+	if e.Scope.daily() {
+		text += ", or wait: a day begins again at 00:00 UTC"
+	}
+	return text
 }
 
 // person is a limit in one unit as a sentence has it.

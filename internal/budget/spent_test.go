@@ -67,6 +67,11 @@ func TestSpentError_NamesWhereTheLimitIsWritten(t *testing.T) {
 		if !ok || !strings.HasPrefix(e.Hint, want) || l.Run.None() && strings.Contains(e.Hint, "--budget") || !errors.Is(err, budget.ErrSpent) || bailey.KindOf(err) != bailey.Exhausted {
 			t.Errorf("%v: %+v; want %s", err, e, want)
 		}
+		spent, _ := isSpent(err)
+		told, day := spent.Told(), strings.HasSuffix(want, ", or wait")
+		if fix := strings.TrimSuffix(want, ", or wait") + " and start again"; !strings.Contains(told, fix) || strings.Contains(told, "or wait: a day begins again at 00:00 UTC") != day {
+			t.Errorf("told: %s", told)
+		}
 	}
 }
 

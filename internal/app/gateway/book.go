@@ -96,9 +96,7 @@ func (b *book) close() {
 type spent struct{ *budget.SpentError }
 
 // Spent is one sentence, and what to do.
-func (s spent) Spent() string {
-	return s.Error() + ". Whoever started this can raise it and start again; until then no call of the model is made"
-}
+func (s spent) Spent() string { return s.Told() }
 
 // held is a budget that calls under way hold.
 type held struct{ *budget.SpentError }
