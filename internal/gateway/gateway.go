@@ -128,6 +128,16 @@ func (c *Call) Unseen(usual, most int64) {
 	c.Bound = pricing.Add(c.Bound, most)
 }
 
+// UnseenOf counts that for each part of a request that is there, such as its
+// tools or the format of an answer. A list of nothing is not there.
+func (c *Call) UnseenOf(usual, most int64, parts ...*document.Value) {
+	for _, part := range parts {
+		if part != nil && (part.Kind != document.Array || len(part.Items) > 0) {
+			c.Unseen(usual, most)
+		}
+	}
+}
+
 // Failure is why a call is answered by the gateway itself.
 type Failure struct {
 	Status  int    // of HTTP

@@ -23,7 +23,9 @@ func (p Pin) Apply(body *document.Value) (removed []string, err error) {
 		asked, bound := body.Get(from).Int()
 		other, both := body.Get(to).Int()
 		body.Rename(from, to)
-		if bound && both && other < asked && other > 0 { // of two bounds the smaller
+		// Where both names of a bound of the output are there, the smaller one holds
+		// under the name that is sent; 0 is no bound to some servers.
+		if bound && both && other < asked && other > 0 {
 			body.Set(to, document.NewInt(other))
 		}
 	}

@@ -108,12 +108,7 @@ func (m *Messages) Read(e gateway.Endpoint, target string, h http.Header, body [
 // use), and some for a format of the answer.
 func unseen(call *gateway.Call) {
 	const usual, most = 350, 1000
-	if tools := call.Body.Get("tools"); tools != nil && len(tools.Items) > 0 {
-		call.Unseen(usual, most)
-	}
-	if call.Body.Get("output_config").Get("format") != nil {
-		call.Unseen(usual, most)
-	}
+	call.UnseenOf(usual, most, call.Body.Get("tools"), call.Body.Get("output_config").Get("format"))
 }
 
 // pinned makes the call one for the pinned model.

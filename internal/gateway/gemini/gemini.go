@@ -165,9 +165,7 @@ func (d *Dialect) Read(e gateway.Endpoint, to string, _ http.Header, body []byte
 	input, bound := documents(v)
 	call.Input, call.Bound, call.Removed = pricing.Add(found.Tokens, input), pricing.Add(found.Bound, bound), found.Removed
 	settle(call, v)
-	if tools := v.Get("tools"); tools != nil && len(tools.Items) > 0 {
-		call.Unseen(unseenUsual, unseenMost)
-	}
+	call.UnseenOf(unseenUsual, unseenMost, v.Get("tools"))
 	if inner := v.Get("generateContentRequest"); inner != nil {
 		settle(call, inner)
 		inner.Set("model", document.NewString(resource(pin.Name)))

@@ -41,7 +41,7 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 		call.Removed = append(call.Removed, "store: true")
 	}
 	cacheKey(v, c.salt)
-	unseen(call, "response_format")
+	unseen(call, v.Get("response_format"))
 	st.hideUsage = askUsage(v)
 	if err := pinned(call, pin); err != nil {
 		return nil, err
@@ -58,15 +58,10 @@ func (c *Chat) Read(e gateway.Endpoint, _ string, _ http.Header, body []byte, pi
 // unseen counts the prompts of servers' own: templates of chats have one where
 // the request has none (of Mistral's and of gpt-oss, some hundred tokens), and
 // explain tools and the format of an answer.
-func unseen(call *gateway.Call, format string) {
+func unseen(call *gateway.Call, format *document.Value) {
 	const usual, most = 100, 1000
 	call.Unseen(0, most)
-	if tools := call.Body.Get("tools"); tools != nil && len(tools.Items) > 0 {
-		call.Unseen(usual, most)
-	}
-	if call.Body.Get(format) != nil {
-		call.Unseen(usual, most)
-	}
+	call.UnseenOf(usual, most, call.Body.Get("tools"), format)
 }
 
 // askUsage asks for the chunk of usage at the end of a stream. It reports

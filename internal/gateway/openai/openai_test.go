@@ -271,6 +271,15 @@ func TestRead_UnseenPrompts(t *testing.T) {
 	if none < 1000 || none > 1100 || tools < 2000 || tools > 2200 {
 		t.Errorf("%d without tools, %d with one", none, tools)
 	}
+	if n := bound(`,"tools":[]`); n > 1100 {
+		t.Errorf("%d with a list of no tools", n)
+	}
+	for text, want := range map[string]int64{`{"verbosity":"low"}`: 1000, `{"format":{"type":"json_object"},"verbosity":"low"}`: 2000} {
+		call, err := responses(t).Read(gateway.Generate, "", nil, []byte(`{"model":"m","input":"hi","text":`+text+`}`), gateway.Pin{Name: "n"})
+		if err != nil || call.Bound < want || call.Bound > want+200 {
+			t.Errorf("text %s: %+v, %v", text, call, err)
+		}
+	}
 }
 
 func TestRead_MaxOutput(t *testing.T) {

@@ -42,7 +42,7 @@ func (r *Responses) Read(e gateway.Endpoint, _ string, _ http.Header, body []byt
 	}
 	call.Endpoint, call.Target = e, target
 	call.Removed = append(call.Removed, hollowItems(call.Body)...)
-	unseen(call, "text")
+	unseen(call, call.Body.Get("text").Get("format"))
 	if !st.count {
 		if call.Body.Get("store").IsTrue() {
 			call.Removed = append(call.Removed, "store: true")

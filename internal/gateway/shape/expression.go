@@ -88,7 +88,7 @@ func (l *loader) many(w what, kind document.Kind, of string) (*spec, error) {
 		return nil, err
 	}
 	sp := &spec{}
-	sp.kinds[kind] = &rule{what: w, elem: elem, lone: l.snake}
+	sp.kinds[kind] = &rule{what: w, elem: elem, lone: w == list && l.snake}
 	return sp, nil
 }
 
