@@ -48,6 +48,7 @@ const (
 	Generate                 // a model call; it is reserved and settled
 	Count                    // the count of a request's tokens: free, and judged alike
 	Models                   // the list of models, which the gateway answers
+	Model                    // one of that list, likewise: whatever it is called, it is the pinned one
 	Hello                    // a probe of the connection, which the gateway answers: 200, no body
 )
 
@@ -94,6 +95,8 @@ type Protocol interface { //nolint:interfacebloat // a dialect is one thing, and
 	FailStream(f Failure) []byte
 	// Models renders the list that holds the pinned model alone.
 	Models(pin Pin) []byte
+	// Model renders that model by itself.
+	Model(pin Pin) []byte
 }
 
 // Meter reads one answer, to learn what it used. It is not safe for concurrent

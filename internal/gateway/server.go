@@ -192,8 +192,8 @@ func (c *conversation) answer() {
 		c.fail(*f)
 		return
 	}
-	if c.entry.Endpoint == Models {
-		c.send(http.StatusOK, http.Header{"Content-Type": {"application/json"}}, c.s.cfg.Protocol.Models(c.s.cfg.Pin))
+	if list := c.listed(); list != nil {
+		c.send(http.StatusOK, http.Header{"Content-Type": {"application/json"}}, list)
 		return
 	}
 	if f := c.read(); f != nil {
@@ -201,6 +201,17 @@ func (c *conversation) answer() {
 		return
 	}
 	c.forward()
+}
+
+// listed is what is answered about models without a call; nil: it is a call.
+func (c *conversation) listed() []byte {
+	switch p := c.s.cfg.Protocol; c.entry.Endpoint { //nolint:exhaustive // the others are calls
+	case Models:
+		return p.Models(c.s.cfg.Pin)
+	case Model:
+		return p.Model(c.s.cfg.Pin)
+	}
+	return nil
 }
 
 // admit looks at everything but the body.
@@ -212,7 +223,7 @@ func (c *conversation) admit() *Failure {
 		return &Failure{http.StatusUpgradeRequired, "upgrade_not_supported", "the model gateway speaks HTTP/1.1 and no WebSocket"}
 	case c.entry.Endpoint == None:
 		return &Failure{http.StatusNotFound, "endpoint_not_served", fmt.Sprintf("the model gateway does not serve %s %s; this sandbox has the model %s by the %s protocol", printable(c.r.Method, 16), printable(c.r.RequestURI, 128), c.s.cfg.Pin.ID, c.s.cfg.Pin.Dialect)}
-	case c.entry.Endpoint == Models:
+	case c.entry.Endpoint == Models, c.entry.Endpoint == Model:
 		return nil
 	case c.entry.Endpoint == Count && !c.s.counts.Allow():
 		return &Failure{http.StatusTooManyRequests, "too_many_counts", "tokens are counted at most ten times a second"}

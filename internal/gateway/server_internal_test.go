@@ -37,6 +37,8 @@ func (plain) Route(method, target string) Endpoint {
 		return Count
 	case "GET /v1/models":
 		return Models
+	case "GET /v1/models/x":
+		return Model
 	case "HEAD /hello":
 		return Hello
 	}
@@ -65,6 +67,7 @@ func (plain) SetOutput(c *Call, n int64)  { c.Body.Set("max", document.NewInt(n)
 func (plain) Meter(*Call) Meter           { return &plainMeter{} }
 func (plain) FailStream(f Failure) []byte { return []byte("event: failed\ndata: " + f.Code + "\n\n") }
 func (plain) Models(pin Pin) []byte       { return []byte(`["` + pin.ID + `"]`) }
+func (plain) Model(pin Pin) []byte        { return []byte(`"` + pin.ID + `"`) }
 func (plain) Fail(f Failure) (int, http.Header, []byte) {
 	return f.Status, http.Header{"Content-Type": {"application/json"}}, []byte(strconv.Quote(f.Code + ": " + f.Message))
 }
@@ -315,6 +318,8 @@ func TestServer_Admission(t *testing.T) {
 		"a proxy's request":      {"CONNECT evil.test:443", auth, 404},
 		"the list":               {"GET /v1/models", auth, 200},
 		"the list without token": {"GET /v1/models", "", 401},
+		"one model":              {"GET /v1/models/x", auth, 200},
+		"one without token":      {"GET /v1/models/x", "", 401},
 		"a probe":                {"HEAD /hello", "", 200},
 	} {
 		t.Run(name, func(t *testing.T) {

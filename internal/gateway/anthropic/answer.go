@@ -66,6 +66,18 @@ func errorType(status int) string {
 
 // Models renders the list with the one model.
 func (m *Messages) Models(pin gateway.Pin) []byte {
+	return document.NewObject(
+		document.Member{Name: "data", Value: document.NewArray(model(pin))},
+		document.Member{Name: "has_more", Value: document.NewBool(false)},
+		document.Member{Name: "first_id", Value: document.NewString(pin.ID)},
+		document.Member{Name: "last_id", Value: document.NewString(pin.ID)},
+	).AppendTo(nil)
+}
+
+// Model renders the one model.
+func (m *Messages) Model(pin gateway.Pin) []byte { return model(pin).AppendTo(nil) }
+
+func model(pin gateway.Pin) *document.Value {
 	model := document.NewObject(
 		document.Member{Name: "type", Value: document.NewString("model")},
 		document.Member{Name: "id", Value: document.NewString(pin.ID)},
@@ -78,10 +90,5 @@ func (m *Messages) Models(pin gateway.Pin) []byte {
 	if pin.MaxOutput > 0 {
 		model.Set("max_tokens", document.NewInt(pin.MaxOutput))
 	}
-	return document.NewObject(
-		document.Member{Name: "data", Value: document.NewArray(model)},
-		document.Member{Name: "has_more", Value: document.NewBool(false)},
-		document.Member{Name: "first_id", Value: document.NewString(pin.ID)},
-		document.Member{Name: "last_id", Value: document.NewString(pin.ID)},
-	).AppendTo(nil)
+	return model
 }

@@ -54,9 +54,7 @@ func (m *Messages) Route(method, target string) gateway.Endpoint {
 			return gateway.Count
 		}
 	case http.MethodGet:
-		if target == "/v1/models" {
-			return gateway.Models
-		}
+		return gateway.RouteModels("/v1/models", target)
 	case http.MethodHead:
 		if target == "/" || target == "/api/hello" {
 			return gateway.Hello

@@ -89,11 +89,15 @@ func TestMessages_Route(t *testing.T) {
 		"D033 a base":                  {"POST", "/v1/messages?api_base=https://evil.test", gateway.None},
 		"D033 an empty query":          {"POST", "/v1/messages?", gateway.None},
 		"D033 another value":           {"POST", "/v1/messages?beta=TRUE", gateway.None},
-		"D033 a query of models":       {"GET", "/v1/models?beta=true", gateway.None},
+		"a query of models":            {"GET", "/v1/models?beta=true&limit=1000", gateway.Models},
+		"D032 dots of a model":         {"GET", "/v1/models/..", gateway.None},
+		"D032 dots behind the models":  {"GET", "/v1/models/../files", gateway.None},
+		"D032 an encoded model":        {"GET", "/v1/models/%2e%2e", gateway.None},
+		"D032 models with a slash":     {"GET", "/v1/models/", gateway.None},
 		"another method of messages":   {"GET", "/v1/messages", gateway.None},
 		"another case of the method":   {"post", "/v1/messages", gateway.None},
 		"CONNECT":                      {"CONNECT", "/v1/messages", gateway.None},
-		"one model":                    {"GET", "/v1/models/claude-opus-5-5", gateway.None},
+		"one model":                    {"GET", "/v1/models/claude-opus-5-5", gateway.Model},
 		"telemetry":                    {"POST", "/api/event_logging/v2/batch", gateway.None},
 		"the probe with another query": {"HEAD", "/api/hello?x=1", gateway.None},
 	} {
@@ -540,6 +544,9 @@ func TestMessages_FailuresAndModels(t *testing.T) {
 		}
 	}
 	want := `{"data":[{"type":"model","id":"opus","display_name":"opus","created_at":"1970-01-01T00:00:00Z","max_input_tokens":9,"max_tokens":3}],"has_more":false,"first_id":"opus","last_id":"opus"}`
+	if one := string(m.Model(gateway.Pin{ID: "opus", Name: "secret-name", Context: 9, MaxOutput: 3})); !strings.Contains(want, "["+one+"]") {
+		t.Errorf("one model: %s", one)
+	}
 	if got := string(m.Models(gateway.Pin{ID: "opus", Name: "secret-name", Context: 9, MaxOutput: 3})); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -68,19 +68,28 @@ func (d *Dialect) FailStream(f gateway.Failure) []byte { return append(render(f)
 
 // Models renders the list of models.
 func (d *Dialect) Models(pin gateway.Pin) []byte {
-	type model struct {
-		Name    string   `json:"name"`
-		Title   string   `json:"displayName"`
-		Input   int64    `json:"inputTokenLimit,omitempty"`
-		Output  int64    `json:"outputTokenLimit,omitempty"`
-		Methods []string `json:"supportedGenerationMethods"`
-	}
 	return encode(struct {
 		Models []model `json:"models"`
-	}{[]model{{
+	}{[]model{modelOf(pin)}})
+}
+
+// Model renders one of it.
+func (d *Dialect) Model(pin gateway.Pin) []byte { return encode(modelOf(pin)) }
+
+// model is one of the list.
+type model struct {
+	Name    string   `json:"name"`
+	Title   string   `json:"displayName"`
+	Input   int64    `json:"inputTokenLimit,omitempty"`
+	Output  int64    `json:"outputTokenLimit,omitempty"`
+	Methods []string `json:"supportedGenerationMethods"`
+}
+
+func modelOf(pin gateway.Pin) model {
+	return model{
 		Name: "models/" + pin.ID, Title: pin.ID, Input: pin.Context, Output: pin.MaxOutput,
 		Methods: []string{"generateContent", "countTokens"},
-	}}})
+	}
 }
 
 // encode writes what this package has made, which always can be written.

@@ -46,6 +46,9 @@ func TestRoute(t *testing.T) {
 		{"POST", count, gateway.Count},
 		{"POST", "/v1beta/models/gemini-3.1-pro_preview:generateContent", gateway.Generate},
 		{"GET", "/v1beta/models", gateway.Models},
+		{"GET", "/v1beta/models?pageSize=50", gateway.Models},
+		{"GET", "/v1beta/models/gemini-any", gateway.Model},
+		{"GET", "/v1beta/models/..", gateway.None},
 	} {
 		if got := d.Route(one.method, one.target); got != one.want {
 			t.Errorf("%s %s is %d, want %d", one.method, one.target, got, one.want)
@@ -369,6 +372,9 @@ func TestModels(t *testing.T) {
 	p := pin()
 	p.Context, p.MaxOutput = 1000, 100
 	want := `{"models":[{"name":"models/coder","displayName":"coder","inputTokenLimit":1000,"outputTokenLimit":100,"supportedGenerationMethods":["generateContent","countTokens"]}]}`
+	if one := string(dialect(t).Model(p)); !strings.Contains(want, "["+one+"]") {
+		t.Errorf("one model: %s", one)
+	}
 	if got := string(dialect(t).Models(p)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

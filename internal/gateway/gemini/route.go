@@ -17,14 +17,12 @@ const (
 )
 
 // Route tells the endpoint of a request. Any model may be named; the pinned one
-// is asked. A query other than alt=sse of a stream is none of the dialect's,
-// not even a key.
+// is asked. A query of a call other than alt=sse of a stream is none of the
+// dialect's, not even a key.
 func (d *Dialect) Route(method, target string) gateway.Endpoint {
 	switch method {
 	case http.MethodGet:
-		if target == models {
-			return gateway.Models
-		}
+		return gateway.RouteModels(models, target)
 	case http.MethodPost:
 		switch verb(target) {
 		case generate, stream:
@@ -44,27 +42,10 @@ func verb(target string) string {
 		return ""
 	}
 	i := strings.IndexByte(rest, ':')
-	if i < 0 || !isModel(rest[:i]) {
+	if i < 0 || !gateway.IsModelName(rest[:i]) {
 		return ""
 	}
 	return rest[i:]
-}
-
-// isModel reports whether a name is a model's as it may stand in a path. It is
-// not sent, but a name with a slash, an escape or only dots would make another
-// path of it.
-func isModel(name string) bool {
-	if name == "" || len(name) > 128 || strings.Trim(name, ".") == "" {
-		return false
-	}
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // target is where a request goes: to the pinned model, by the same method.

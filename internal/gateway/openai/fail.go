@@ -94,18 +94,30 @@ func (r *Responses) Models(pin gateway.Pin) []byte { return modelList(pin) }
 // Models renders the list of models.
 func (c *Chat) Models(pin gateway.Pin) []byte { return modelList(pin) }
 
+// Model renders one of it.
+func (r *Responses) Model(pin gateway.Pin) []byte { return encode(modelOf(pin)) }
+
+// Model renders one of it.
+func (c *Chat) Model(pin gateway.Pin) []byte { return encode(modelOf(pin)) }
+
+// model is one of the list.
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	Context int64  `json:"max_model_len,omitempty"` // as vLLM names it; OpenAI tells none
+}
+
+func modelOf(pin gateway.Pin) model {
+	return model{ID: pin.ID, Object: "model", OwnedBy: "bailey", Context: pin.Context}
+}
+
 func modelList(pin gateway.Pin) []byte {
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-		Context int64  `json:"max_model_len,omitempty"` // as vLLM names it; OpenAI tells none
-	}
 	return encode(struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
-	}{"list", []model{{ID: pin.ID, Object: "model", OwnedBy: "bailey", Context: pin.Context}}})
+	}{"list", []model{modelOf(pin)}})
 }
 
 // encode writes what this package has made, which always can be written.

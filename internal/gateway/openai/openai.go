@@ -197,8 +197,8 @@ func route(method, target, generate, count string) gateway.Endpoint {
 		return gateway.Generate
 	case method == http.MethodPost && target == count && count != "":
 		return gateway.Count
-	case method == http.MethodGet && target == models:
-		return gateway.Models
+	case method == http.MethodGet:
+		return gateway.RouteModels(models, target)
 	}
 	return gateway.None
 }

@@ -186,6 +186,9 @@ func TestRoute(t *testing.T) {
 		{r, "GET", "/v1/models", gateway.Models},
 		{c, "POST", "/v1/chat/completions", gateway.Generate},
 		{c, "GET", "/v1/models", gateway.Models},
+		{c, "GET", "/v1/models?limit=20", gateway.Models},
+		{r, "GET", "/v1/models/gpt-any", gateway.Model},
+		{c, "GET", "/v1/models/a/b", gateway.None},
 	} {
 		if got := one.p.Route(one.method, one.target); got != one.want {
 			t.Errorf("%s %s is %d, want %d", one.method, one.target, got, one.want)
@@ -444,6 +447,9 @@ func TestModels(t *testing.T) {
 	t.Parallel()
 	want := `{"object":"list","data":[{"id":"coder","object":"model","created":0,"owned_by":"bailey"}]}`
 	for _, p := range []gateway.Protocol{responses(t), chat(t)} {
+		if one := string(p.Model(pin())); !strings.Contains(want, "["+one+"]") {
+			t.Errorf("one model: %s", one)
+		}
 		if got := string(p.Models(pin())); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

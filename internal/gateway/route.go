@@ -1,0 +1,34 @@
+package gateway
+
+import "strings"
+
+// RouteModels tells the endpoint of a GET for the list of models at a path, or
+// for one of it. Nothing of the target goes anywhere: a query would cut the list,
+// in which there is nothing to cut.
+func RouteModels(list, target string) Endpoint {
+	path, _, _ := strings.Cut(target, "?")
+	if path == list {
+		return Models
+	}
+	if name, one := strings.CutPrefix(path, list+"/"); one && IsModelName(name) {
+		return Model
+	}
+	return None
+}
+
+// IsModelName reports whether a name is a model's as it may stand in a path. It is
+// not sent, but a name with a slash, an escape or only dots would make another
+// path of it.
+func IsModelName(name string) bool {
+	if name == "" || len(name) > 128 || strings.Trim(name, ".") == "" {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
