@@ -45,6 +45,7 @@
 //	opaque        a string of any length that does not, such as a signature
 //	blob(weight)  a string of encoded bytes, which cost what "weights" says
 //	bool, int, number, null     int: whole and not negative
+//	              with "aliases", Google's JSON: as text too, and one object for a list
 //	any           JSON of the client's own, which counts as text
 //	one of a|b    a string that is one of those
 //	list T, map T; T or U       U of another kind of JSON than T

@@ -113,9 +113,9 @@ func (l *loader) word(name string) (*spec, error) {
 	case "opaque":
 		sp.kinds[document.String] = &rule{what: opaque}
 	case "int":
-		sp.kinds[document.Number] = &rule{what: whole}
+		sp.kinds[document.Number] = &rule{what: whole, text: l.snake}
 	case "number":
-		sp.kinds[document.Number] = &rule{what: pass}
+		sp.kinds[document.Number] = &rule{what: pass, text: l.snake}
 	case "null":
 		sp.kinds[document.Null] = &rule{what: pass}
 	case "bool":

@@ -120,6 +120,7 @@ type rule struct {
 
 	elem *spec // of a list's items or a map's members
 	lone bool  // one object may stand for a list of it, as in Google's own examples
+	text bool  // a number may stand as text, as Google's JSON has long ones
 
 	fields   map[string]*entry // of an object
 	aliased  bool              // some of them have two names

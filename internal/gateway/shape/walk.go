@@ -57,9 +57,8 @@ func (w *walker) result(v *document.Value) Result {
 // walk judges a value. gone says that it is to be taken out, and was told.
 func (w *walker) walk(v *document.Value, sp *spec) (gone bool, refusal *gateway.Refusal) {
 	r := sp.kinds[v.Kind]
-	if many := sp.kinds[document.Array]; r == nil && v.Kind == document.Object && many != nil && many.lone {
-		one := *v
-		*v, r = document.Value{Kind: document.Array, Items: []*document.Value{&one}}, many
+	if r == nil {
+		r = loose(v, sp)
 	}
 	if r == nil {
 		return false, w.refuse(400, "wrong_type", "this is "+v.Kind.String()+", and must be "+sp.expected())
@@ -69,6 +68,24 @@ func (w *walker) walk(v *document.Value, sp *spec) (gone bool, refusal *gateway.
 		w.counts = before
 	}
 	return gone, refusal
+}
+
+// loose writes a value as it should have been, where Google's JSON takes it in
+// another form: a lone object for a list, and a number as text. It returns the
+// rule for that; nil: it is neither.
+func loose(v *document.Value, sp *spec) *rule {
+	if many := sp.kinds[document.Array]; v.Kind == document.Object && many != nil && many.lone {
+		one := *v
+		*v = document.Value{Kind: document.Array, Items: []*document.Value{&one}}
+		return many
+	}
+	if number := sp.kinds[document.Number]; v.Kind == document.String && number != nil && number.text {
+		if n, err := document.Parse([]byte(v.Text), document.Limits{}); err == nil && n.Kind == document.Number {
+			*v = *n
+			return number
+		}
+	}
+	return nil
 }
 
 func (w *walker) apply(v *document.Value, r *rule, by string) (gone bool, refusal *gateway.Refusal) {
