@@ -283,7 +283,7 @@ func budgetText(b models.Budget, used, held *budget.Use) string {
 		if used != nil {
 			day += " (" + used.Of(b.Day) + " used"
 			if held != nil && *held != (budget.Use{}) {
-				day += ", " + held.Of(b.Day) + " held"
+				day += "; " + held.Of(b.Day) + " held"
 			}
 			day += ")"
 		}
