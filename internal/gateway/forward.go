@@ -25,6 +25,10 @@ const (
 
 // forward sends the call, passes the answer on, and has it booked.
 func (c *conversation) forward() {
+	if f := c.ready(); f != nil {
+		c.fail(*f)
+		return
+	}
 	grant, f := c.reserve()
 	if f != nil {
 		c.fail(*f)
@@ -52,7 +56,25 @@ func (c *conversation) forward() {
 	if how != unsent && !c.call.Stream && errors.Is(context.Cause(ctx), errGone) {
 		how = left
 	}
+	if how == unsent && c.entry.Endpoint == Generate {
+		c.s.free.Allow()
+	}
 	c.settle(grant, meter, how)
+}
+
+// ready refuses what the provider would not be asked, before anything is written
+// of it: neither costs the sandbox anything, and what is reserved and let go stands
+// in the record of usage for good. So do calls that the provider refuses.
+func (c *conversation) ready() *Failure {
+	if err := c.s.cfg.Upstream.ready(); err != nil {
+		f, _ := c.unanswered(c.r.Context(), err)
+		return &f
+	}
+	if c.entry.Endpoint == Generate && c.s.free.Tokens() < 1 {
+		c.w.Header().Set("Retry-After", "1")
+		return &Failure{http.StatusTooManyRequests, "too_many_failures", "of calls that the provider refuses or does not get, ten a second may be made"}
+	}
+	return nil
 }
 
 // bound is what the input is at most: no model takes more than its context.

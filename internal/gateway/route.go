@@ -1,12 +1,23 @@
 package gateway
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
+
+// listQueries are what the providers' own clients ask a list of models with.
+var listQueries = []string{"limit", "after_id", "before_id", "after", "before", "order", "beta", "pageSize", "pageToken", "client_version"}
 
 // RouteModels tells the endpoint of a GET for the list of models at a path, or
-// for one of it. Nothing of the target goes anywhere: a query would cut the list,
-// in which there is nothing to cut.
+// for one of it. Nothing of the target goes anywhere, and a query that cuts the list
+// has nothing to cut in it.
 func RouteModels(list, target string) Endpoint {
-	path, _, _ := strings.Cut(target, "?")
+	path, query, _ := strings.Cut(target, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, _, _ := strings.Cut(pair, "="); query != "" && !slices.Contains(listQueries, name) {
+			return None
+		}
+	}
 	if path == list {
 		return Models
 	}

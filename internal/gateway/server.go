@@ -36,6 +36,8 @@ const (
 	idleWait   = 5 * time.Minute  // for the next request on a connection
 	countRate  = 10               // counts of tokens a second: the provider takes no money for them
 	countBurst = 20
+	freeRate   = 10 // calls a second that come to nothing and cost nothing, on average
+	freeBurst  = 200
 )
 
 // Budget is what calls are paid from.
@@ -104,6 +106,7 @@ type Server struct {
 	room   *semaphore.Weighted // of answers
 	trees  *semaphore.Weighted // of requests
 	counts *rate.Limiter
+	free   *rate.Limiter // of calls that came to nothing
 	lull   lull
 	bodies bodies
 	calls  atomic.Int64
@@ -114,7 +117,7 @@ type Server struct {
 
 // New makes a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), room: semaphore.NewWeighted(maxRoom), trees: semaphore.NewWeighted(maxTrees), counts: rate.NewLimiter(countRate, countBurst), lull: lull{free: giveBack}}
+	s := &Server{cfg: cfg, held: semaphore.NewWeighted(maxHeld), room: semaphore.NewWeighted(maxRoom), trees: semaphore.NewWeighted(maxTrees), counts: rate.NewLimiter(countRate, countBurst), free: rate.NewLimiter(freeRate, freeBurst), lull: lull{free: giveBack}}
 	s.ending, s.end = context.WithCancel(context.Background()) //nolint:forbidigo // see there
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: maxHead, ReadHeaderTimeout: headWait, IdleTimeout: idleWait,

@@ -847,9 +847,46 @@ func TestServer_Circuit(t *testing.T) {
 	if res, text := l.post(t, `{"max":50}`); res.StatusCode != 503 || res.Header.Get("Retry-After") != "10" || l.asked.Load() != circuitFailures {
 		t.Errorf("status %d, %s, asked %d times", res.StatusCode, text, l.asked.Load())
 	}
+	if got := l.booked(circuitFailures); strings.Count(got, ",") != circuitFailures-1 {
+		t.Errorf("what was not sent stands in the budget's record: %q", got)
+	}
 	later.Store(int64(circuitPause / time.Second))
 	if res, _ := l.post(t, `{"max":50}`); res.StatusCode != 200 {
 		t.Errorf("after the pause: status %d", res.StatusCode)
+	}
+}
+
+// TestServer_CallsThatComeToNothing: what costs nothing stands in the record of
+// usage as well, and so it may not be had as fast as it comes. What is answered may.
+func TestServer_CallsThatComeToNothing(t *testing.T) {
+	t.Parallel()
+	var well atomic.Bool
+	well.Store(true)
+	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
+		if well.Load() {
+			answerOK(w, r)
+			return
+		}
+		answerText(w, 400, "no")
+	})
+	l.purse.left, l.purse.done = 1<<30, make(chan struct{}, 4*freeBurst)
+	for range freeBurst + 50 {
+		if res, text := l.post(t, `{"max":1}`); res.StatusCode != 200 {
+			t.Fatalf("twin: status %d %s", res.StatusCode, text)
+		}
+	}
+	well.Store(false)
+	for n := 0; ; n++ {
+		res, text := l.post(t, `{"max":1}`)
+		if res.StatusCode == 429 {
+			if n < freeBurst || res.Header.Get("Retry-After") != "1" || !strings.Contains(text, "too_many_failures") {
+				t.Errorf("after %d: %s", n, text)
+			}
+			break
+		}
+		if n > 2*freeBurst {
+			t.Fatal("they go on and on")
+		}
 	}
 }
 

@@ -116,11 +116,8 @@ func (e *openError) Error() string {
 // the provider itself says to send again soon, is sent once more.
 func (u *Upstream) do(ctx context.Context, call *Call, sent *parcel) (*reply, error) {
 	defer sent.answered()
-	if u.p.Key != "" && !u.hasKey() {
-		return nil, errNoKey
-	}
-	if wait := u.circuit.open(); wait > 0 {
-		return nil, &openError{wait}
+	if err := u.ready(); err != nil {
+		return nil, err
 	}
 	res, err := u.once(ctx, call, sent)
 	retried := false
@@ -141,6 +138,17 @@ func (u *Upstream) do(ctx context.Context, call *Call, sent *parcel) (*reply, er
 		return nil, err
 	}
 	return &reply{res, retried}, nil
+}
+
+// ready reports why no call can be sent just now.
+func (u *Upstream) ready() error {
+	if u.p.Key != "" && !u.hasKey() {
+		return errNoKey
+	}
+	if wait := u.circuit.open(); wait > 0 {
+		return &openError{wait}
+	}
+	return nil
 }
 
 func (u *Upstream) hasKey() bool {

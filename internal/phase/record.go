@@ -148,8 +148,10 @@ func (r *Record) Used() (tokens int64, money pricing.Money) {
 	return tokens, money
 }
 
-// AddCost adds an amount of money that is written as a decimal number.
-func (w *Work) AddCost(usd string) {
+// Add adds tokens, and an amount of money that is written as a decimal number;
+// empty is none.
+func (w *Work) Add(tokens int64, usd string) {
+	w.Tokens += tokens
 	more, err := pricing.ParseUSD(usd)
 	if err != nil || usd == "" {
 		return

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/phase"
 	"github.com/bailey-dev/bailey/internal/role"
 )
 
@@ -26,7 +27,7 @@ import (
 type heard struct {
 	End
 	header string
-	use    *bailey.ModelUse
+	used   phase.Work     // tokens and money of the model calls
 	runs   []bailey.Event // files that the host would run, or git would
 	notes  []string
 	output string // the last of what its command printed
@@ -143,8 +144,10 @@ func (h *heard) take(e bailey.Event) {
 	switch e.Type { //nolint:exhaustive // the others are for those who watch a run
 	case bailey.EventSandboxStarting:
 		h.header = e.Message
-	case bailey.EventModelTotal:
-		h.use = e.Use
+	case bailey.EventModelCall: // and not their sum, which comes last and is lost with a gateway that is killed
+		if u := e.Use; u != nil {
+			h.used.Add(u.Input+u.Output+u.CacheRead+u.CacheWrite, u.CostUSD)
+		}
 	case bailey.EventFileRuns, bailey.EventFileGit, bailey.EventFileOpen:
 		if len(h.runs) < mostSaid {
 			h.runs = append(h.runs, e)

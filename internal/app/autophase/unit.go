@@ -337,10 +337,7 @@ func (d *Driver) heard(w *phase.Work, h *heard) {
 	}
 	w.Notes = appendNew(w.Notes, h.notes...)
 	w.Notes = appendNew(w.Notes, h.Lacks...)
-	if h.use != nil {
-		w.Tokens += h.use.Input + h.use.Output + h.use.CacheRead + h.use.CacheWrite
-		w.AddCost(h.use.CostUSD)
-	}
+	w.Add(h.used.Tokens, h.used.Cost)
 }
 
 func appendNew(list []string, more ...string) []string {

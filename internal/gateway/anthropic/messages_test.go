@@ -90,6 +90,8 @@ func TestMessages_Route(t *testing.T) {
 		"D033 an empty query":          {"POST", "/v1/messages?", gateway.None},
 		"D033 another value":           {"POST", "/v1/messages?beta=TRUE", gateway.None},
 		"a query of models":            {"GET", "/v1/models?beta=true&limit=1000", gateway.Models},
+		"D033 a key with models":       {"GET", "/v1/models?key=sk-attacker", gateway.None},
+		"D033 a key behind a page":     {"GET", "/v1/models/m?limit=1&key=sk", gateway.None},
 		"D032 dots of a model":         {"GET", "/v1/models/..", gateway.None},
 		"D032 dots behind the models":  {"GET", "/v1/models/../files", gateway.None},
 		"D032 an encoded model":        {"GET", "/v1/models/%2e%2e", gateway.None},
