@@ -871,13 +871,13 @@ func TestServer_CallsThatComeToNothing(t *testing.T) {
 	})
 	l.purse.left, l.purse.done = 1<<30, make(chan struct{}, 4*freeBurst)
 	for range freeBurst + 50 {
-		if res, text := l.post(t, `{"max":1}`); res.StatusCode != 200 {
+		if res, text := l.post(t, `{"max":50}`); res.StatusCode != 200 {
 			t.Fatalf("twin: status %d %s", res.StatusCode, text)
 		}
 	}
 	well.Store(false)
 	for n := 0; ; n++ {
-		res, text := l.post(t, `{"max":1}`)
+		res, text := l.post(t, `{"max":50}`)
 		if res.StatusCode == 429 {
 			if n < freeBurst || res.Header.Get("Retry-After") != "1" || !strings.Contains(text, "too_many_failures") {
 				t.Errorf("after %d: %s", n, text)
