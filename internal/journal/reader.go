@@ -70,7 +70,11 @@ func Open(state string, uid int, name string) (*Reader, error) {
 	}
 	hint := "output is kept of what was started with bailey run --detach"
 	if names := Names(state, uid); len(names) > 0 {
-		hint += ": " + strings.Join(names[:min(len(names), 6)], ", ")
+		const most = 6
+		hint += ": " + strings.Join(names[:min(len(names), most)], ", ")
+		if more := len(names) - most; more > 0 {
+			hint += fmt.Sprintf(" and %d more (bailey ps --all)", more)
+		}
 	}
 	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no output of a sandbox named %q", name), hint)
 }
