@@ -445,13 +445,10 @@ func TestRES08_Ends(t *testing.T) {
 		t.Errorf("no such command:\n%s", r.Stderr)
 	}
 	// Of a unit that never began nothing is in progress.
-	fresh := filepath.Join(filepath.Dir(p.plan), "fresh.md")
-	if err := os.WriteFile(fresh, []byte("- [ ] never begun\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fresh := p.WriteHome(t, "fresh.md", "- [ ] never begun\n")
 	for want, words := range map[string][]string{
 		"hint: if the agent claude is meant": {"claud"},
-		"nosuch":                             {"--model", "nosuch", "--", "true"},
+		"there are no models":                {"--model", "nosuch", "--", "true"},
 	} {
 		r := p.Run(t, append([]string{"phase", "run", "--allow-dirty", fresh, "--"}, words...)...).Exit(t, 125)
 		if !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stdout, "1. never begun: to do\n") {

@@ -68,6 +68,11 @@ func Open(state string, uid int, name string) (*Reader, error) {
 			_ = r.root.Close()
 		}
 	}
+	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no output of a sandbox named %q", name), keptHint(state, uid))
+}
+
+// keptHint names some of what output is kept of.
+func keptHint(state string, uid int) string {
 	hint := "output is kept of what was started with bailey run --detach"
 	if names := Names(state, uid); len(names) > 0 {
 		const most = 6
@@ -76,7 +81,7 @@ func Open(state string, uid int, name string) (*Reader, error) {
 			hint += fmt.Sprintf(" and %d more (bailey ps --all)", more)
 		}
 	}
-	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no output of a sandbox named %q", name), hint)
+	return hint
 }
 
 // Close lets go of the files.

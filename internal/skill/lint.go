@@ -274,12 +274,7 @@ func (l *lint) runs(rel, text string) {
 	case dir == "hooks" && !strings.HasSuffix(base, ".sample") && !strings.HasSuffix(base, ".md"):
 		l.add(Finding{Rule: hookRule, File: rel})
 	case strings.HasSuffix(base, ".md"):
-		switch front, how := frontMatter(text); {
-		case how == closed:
-			l.front(rel, front)
-		case how == open && (base == "SKILL.md" || begun().MatchString(front)):
-			l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: "it begins with --- and no line of --- ends it"})
-		}
+		l.front(rel, text)
 	case base == "config.toml" && strings.Contains(text, "[mcp_servers"):
 		l.add(Finding{Rule: serverRule, File: rel})
 	}
@@ -288,7 +283,15 @@ func (l *lint) runs(rel, text string) {
 // front looks at what an agent reads of a skill before all else. What is no YAML
 // each agent reads in its own way, and perhaps with a hook in it.
 func (l *lint) front(rel, text string) {
-	keys, problem := yamlfile.Names([]byte(text))
+	front, how := frontMatter(text)
+	switch {
+	case how == open && (filepath.Base(rel) == "SKILL.md" || begun().MatchString(front)):
+		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: "it begins with --- and no line of --- ends it"})
+		return
+	case how != closed:
+		return
+	}
+	keys, problem := yamlfile.Names([]byte(front))
 	if problem != nil {
 		l.add(Finding{Rule: frontRule, File: rel, Line: problem.Line, Shows: clip(problem.Message)})
 		return
