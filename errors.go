@@ -68,8 +68,12 @@ func NewError(kind Kind, message, hint string) *Error {
 	return &Error{Kind: kind, Message: oneLine(message), Hint: oneLine(hint), Cause: nil}
 }
 
-// WrapError makes an Error around a cause. The hint may be empty.
+// WrapError makes an Error around a cause. Without a hint of its own it has
+// that of the cause.
 func WrapError(kind Kind, message string, cause error, hint string) *Error {
+	if e, ok := errors.AsType[*Error](cause); ok && hint == "" {
+		hint = e.Hint
+	}
 	return &Error{Kind: kind, Message: oneLine(message), Hint: oneLine(hint), Cause: cause}
 }
 

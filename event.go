@@ -74,6 +74,12 @@ type Event struct {
 	Message  string `json:"message,omitempty"` // one sentence for a person
 }
 
+// What may be asked for beside an answer of a model.
+const (
+	AskedModels = "models" // which there are; the gateway answers that itself
+	AskedCount  = "count"  // how many tokens a request has
+)
+
 // ModelUse is what model calls used, in tokens. The classes do not overlap:
 // Input holds neither CacheRead nor CacheWrite.
 type ModelUse struct {
@@ -87,6 +93,7 @@ type ModelUse struct {
 	Stream     bool   `json:"stream,omitempty"`     // the answer came as events
 	Retried    bool   `json:"retried,omitempty"`    // it was sent twice
 	FirstMS    int64  `json:"first_ms,omitempty"`   // until the answer began
+	Asked      string `json:"asked,omitempty"`      // what was asked for, where that is no answer of a model
 	Served     string `json:"served,omitempty"`     // the model that answered, by the provider's word, if another
 	Odd        string `json:"odd,omitempty"`        // what was odd about the counts
 	Limits     string `json:"limits,omitempty"`     // what the provider says of its rate limits

@@ -116,8 +116,13 @@ func TestBackground_WithoutATerminal(t *testing.T) {
 		if res := y.Run(t, "logs", "--since", "1h", "--json", "bg").OK(t); !strings.Contains(res.Stdout, `"stream":"stderr","text":"bad\n"`) {
 			t.Errorf("json: %+v", res)
 		}
-		if res := y.Run(t, "attach", "bg").Exit(t, 125); !strings.Contains(res.Stderr, `no sandbox named "bg" is running`) {
+		if res := y.Run(t, "attach", "bg").Exit(t, 125); !strings.Contains(res.Stderr, `sandbox "bg" has ended, with exit code 7`) || !strings.Contains(res.Stderr, "hint: bailey logs bg") {
 			t.Errorf("attach to what has ended: %+v", res)
+		}
+		for _, args := range [][]string{{"stop", "bg"}, {"exec", "bg", "--", "true"}, {"shell", "bg"}} {
+			if res := y.Run(t, args...).Exit(t, 125); !strings.Contains(res.Stderr, `sandbox "bg" has ended, with exit code 7`) {
+				t.Errorf("%v of what has ended: %s", args, res.Stderr)
+			}
 		}
 	})
 }
@@ -180,7 +185,7 @@ func TestBackground_NothingHalf(t *testing.T) {
 			{[]string{"--detach-keys", "ctrl-", "--", "true"}, 125, "--detach-keys"},
 			{[]string{"--detachable", "--", "true"}, 125, "give one"},
 		} {
-			if res := y.Run(t, append([]string{"run", "--detach"}, c.args...)...); res.Code != c.code || !strings.Contains(res.Stderr, c.says) || res.Stdout != "" {
+			if res := y.Run(t, append([]string{"run", "--detach"}, c.args...)...); res.Code != c.code || !strings.Contains(res.Stderr, c.says) || strings.Contains(res.Stderr, "in the background") || res.Stdout != "" {
 				t.Errorf("%v: %+v", c.args, res)
 			}
 		}
@@ -192,6 +197,10 @@ func TestBackground_NothingHalf(t *testing.T) {
 			t.Errorf("kept: %v", kept)
 		}
 		y.Run(t, "stop", "taken").OK(t)
+		if res := y.Run(t, "run", "--detach", "--name", "told", "--", "true").OK(t); !strings.Contains(res.Stderr, "in the background: bailey attach told, bailey logs told") {
+			t.Errorf("twin: what runs: %+v", res)
+		}
+		y.Run(t, "wait", "told").OK(t)
 		clean()
 		for _, args := range [][]string{{"run", "--log-size", "1M", "--", "true"}, {"logs", "nobody"}, {"attach", "nobody"}, {"shell", "nobody"}, {"shell"}, {"logs", "--tail", "-1", "taken"}, {"logs", "--since", "noon", "taken"}} {
 			if res := y.Run(t, args...).Exit(t, 125); !strings.Contains(res.Stderr, "hint: ") {

@@ -278,6 +278,9 @@ func TestRun_Flags(t *testing.T) {
 			if r := y.Run(t, "run", "--quiet", "--", "true").OK(t); r.Stderr != "" {
 				t.Errorf("--quiet says %q", r.Stderr)
 			}
+			if r := y.Run(t, "run", "--quiet", "--ask", "--name", "asked", "--", "true").OK(t); r.Stderr != "bailey: asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox asked\n" {
+				t.Errorf("--quiet says of --ask: %q", r.Stderr)
+			}
 			r := y.Run(t, "run", "--name", "my-name", "--", "true").OK(t)
 			for _, want := range []string{"my-name", "gvisor", y.Dir, "network: none", "--allow"} {
 				if !strings.Contains(r.Stderr, want) {

@@ -344,7 +344,7 @@ func TestISO02_HomeInUse(t *testing.T) {
 		if r := first.Wait(t, yard.Timeout); !strings.Contains(r.Stdout, "two") {
 			t.Errorf("%+v", r)
 		}
-		y.Run(t, "home", "rm", "h").OK(t)
+		hasAll(t, y.Run(t, "home", "rm", "h").OK(t).Stdout, "h: removed")
 		y.Run(t, "home", "inspect", "h").Exit(t, 125)
 		killed := y.Start(t, "run", "--home", "k", "--", "sh", "-c", "echo ready; sleep 60")
 		killed.Await(t, "ready")

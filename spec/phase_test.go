@@ -444,4 +444,15 @@ func TestRES08_Ends(t *testing.T) {
 	if r := p.Run(t, "phase", "run", p.plan, "--", "--", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "the agent cannot be started: command nosuch not found") || strings.Contains(r.Stderr, "try 2") {
 		t.Errorf("no such command:\n%s", r.Stderr)
 	}
+	// Of a unit that never began nothing is in progress.
+	fresh := p.WriteHome(t, "fresh.md", "- [ ] never begun\n")
+	for want, words := range map[string][]string{
+		"hint: if the agent claude is meant": {"claud"},
+		"there are no models":                {"--model", "nosuch", "--", "true"},
+	} {
+		r := p.Run(t, append([]string{"phase", "run", "--allow-dirty", fresh, "--"}, words...)...).Exit(t, 125)
+		if !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stdout, "1. never begun: to do\n") {
+			t.Errorf("%v, which cannot be started:\n%s%s", words, r.Stdout, r.Stderr)
+		}
+	}
 }

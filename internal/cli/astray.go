@@ -178,7 +178,7 @@ func missingError(text string, at *kong.Node) error {
 	case wanted == "name" && strings.HasPrefix(name, "env "):
 		return bailey.NewError(bailey.Invalid, "no environment was named", "bailey env ls lists the names")
 	case wanted == "name":
-		return bailey.NewError(bailey.Invalid, "no sandbox was named", "bailey ps lists the names; see bailey --help")
+		return bailey.NewError(bailey.Invalid, "no sandbox was named", usage(at)+"; bailey ps lists the names")
 	case wanted == "shell":
 		return bailey.NewError(bailey.Invalid, "no shell was named", "bailey completion bash, or zsh, or fish")
 	case name == "secret export":

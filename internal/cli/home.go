@@ -186,6 +186,7 @@ func (c *homeRmCommand) Run(a *app) error {
 		if err := a.homes().Remove(asBytes(name)); err != nil {
 			return err
 		}
+		_, _ = fmt.Fprintf(a.stdout, "%s: removed\n", terminal.Sanitize(name))
 	}
 	return nil
 }

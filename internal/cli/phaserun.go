@@ -194,6 +194,9 @@ func (c *phaseRunCommand) words(a *app, o *autophase.Options, words []string) er
 		return err
 	}
 	o.Words, o.HasModel = words, len(r.Models) > 0
+	if r.Preset {
+		o.Meant = run.LikeAgent(r.Command[0])
+	}
 	return nil
 }
 

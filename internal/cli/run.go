@@ -63,7 +63,7 @@ type runCommand struct {
 
 	backgroundFlags
 
-	Quiet bool `short:"q" help:"Say nothing but errors." group:"Output"`
+	Quiet bool `short:"q" help:"Say nothing but errors, and with --ask what waits for your answer." group:"Output"`
 	JSON  bool `name:"json" help:"Report events as JSON lines on stderr (docs/events.md)." group:"Output"`
 
 	Command []string `arg:"" passthrough:"partial" optional:"" placeholder:"COMMAND [ARG...]" help:"What to run: an agent by name (claude, codex, copilot, gemini, opencode, pi, qwen), or any command. After -- it is never an agent's name."`

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/linux/beneath"
@@ -71,6 +72,9 @@ func (c *skillLintCommand) Run(a *app) error {
 	root, err := beneath.Follow(nil, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return bailey.NewError(bailey.NotFound, "there is no folder "+dir, "name the folder that the skills are in: bailey skill lint DIR")
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return bailey.NewError(bailey.Invalid, dir+" is not a folder", "name the folder that it is in: bailey skill lint "+filepath.Dir(dir))
 	}
 	if err != nil {
 		return bailey.WrapError(bailey.Invalid, "look through the folder", err, "name a folder that you may read")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bailey-dev/bailey"
+	"github.com/bailey-dev/bailey/internal/app/run"
 	"github.com/bailey-dev/bailey/internal/control"
 )
 
@@ -36,7 +37,7 @@ func (c *stopCommand) Run(a *app) error {
 func (a *app) stop(name string) error {
 	info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Stop)
 	if err != nil {
-		return err
+		return run.Over(a.host, name, err)
 	}
 	return a.untilGone(name, info)
 }

@@ -157,6 +157,17 @@ func TestReadEnvFile(t *testing.T) {
 	}
 }
 
+func TestParseEnvFile_NamesExport(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{"export NAME=secret": true, "exported NAME=secret": false, "NAME OF=secret": false} {
+		_, err := config.ParseEnvFile("f", []byte(line+"\n"), nil)
+		e, ok := errors.AsType[*bailey.Error](err)
+		if !ok || strings.Contains(e.Hint, "leave out the word export") != want || strings.Contains(e.Error()+e.Hint, "secret") {
+			t.Errorf("%q: %v, hint %q", line, err, e.Hint)
+		}
+	}
+}
+
 func TestParseEnvFile_OfTheWorkspaceNamesNoVariableOfTheCaller(t *testing.T) {
 	t.Parallel()
 	got, err := config.ParseEnvFile("f", []byte("A=1\nB=\n"), nil)

@@ -59,7 +59,11 @@ func parseEnvLine(where, text string, env Lookup) (pair string, err error) {
 	name, _, given := cutName(text)
 	if !validName(name) || strings.ContainsRune(text, 0) {
 		// The line itself may be a secret: it is not repeated.
-		return "", bailey.NewError(bailey.Invalid, where+": not NAME=VALUE", "write one NAME=VALUE a line, or a NAME alone")
+		hint := "write one NAME=VALUE a line, or a NAME alone"
+		if word, _, found := strings.Cut(text, " "); found && word == "export" {
+			hint = "leave out the word export: the file is no shell script, and quotes would be part of the value"
+		}
+		return "", bailey.NewError(bailey.Invalid, where+": not NAME=VALUE", hint)
 	}
 	if given {
 		return text, nil

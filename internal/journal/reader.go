@@ -68,11 +68,20 @@ func Open(state string, uid int, name string) (*Reader, error) {
 			_ = r.root.Close()
 		}
 	}
+	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no output of a sandbox named %q", name), keptHint(state, uid))
+}
+
+// keptHint names some of what output is kept of.
+func keptHint(state string, uid int) string {
 	hint := "output is kept of what was started with bailey run --detach"
 	if names := Names(state, uid); len(names) > 0 {
-		hint += ": " + strings.Join(names[:min(len(names), 6)], ", ")
+		const most = 6
+		hint += ": " + strings.Join(names[:min(len(names), most)], ", ")
+		if more := len(names) - most; more > 0 {
+			hint += fmt.Sprintf(" and %d more (bailey ps --all)", more)
+		}
 	}
-	return nil, bailey.NewError(bailey.NotFound, fmt.Sprintf("there is no output of a sandbox named %q", name), hint)
+	return hint
 }
 
 // Close lets go of the files.

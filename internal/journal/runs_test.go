@@ -1,10 +1,14 @@
 package journal_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/journal"
 )
 
@@ -30,5 +34,21 @@ func TestRuns_SayHowTheyEnded(t *testing.T) {
 		if k.Lasts != (k.Name == "lasts") || !k.Lasts && (k.End.Code != 3 || k.End.At.Unix() != 100) {
 			t.Errorf("%+v", k)
 		}
+	}
+}
+
+// TestOpen_HintIsWhole: what is not listed is counted.
+func TestOpen_HintIsWhole(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	for i := range 8 {
+		if err := create(t, state, fmt.Sprintf("run%d", i), 1<<20).End(journal.End{At: time.Unix(100, 0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := journal.Open(state, os.Getuid(), "nobody")
+	e, ok := errors.AsType[*bailey.Error](err)
+	if !ok || strings.Count(e.Hint, "run") != 7 || !strings.Contains(e.Hint, " and 2 more (") {
+		t.Errorf("%v: %+v", err, e)
 	}
 }

@@ -370,3 +370,14 @@ func TestFeed(t *testing.T) {
 		f.Publish(decision(1, "deny", "tls"))
 	}
 }
+
+// TestOf_NamesWhatAModelWasAskedFor: a list of models is no call of one.
+func TestOf_NamesWhatAModelWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[string]string{"": "model-call", bailey.AskedModels: "model-list", bailey.AskedCount: "model-count"} {
+		e := bailey.Event{Type: bailey.EventModelCall, Model: "small", Use: &bailey.ModelUse{Asked: asked}}
+		if r, ok := netlog.Of(e, "box", "sbx_0011223344556677"); !ok || r.Reason != want || (r.Message == "") != (asked != "") {
+			t.Errorf("%q: %+v, %t", asked, r, ok)
+		}
+	}
+}

@@ -75,10 +75,10 @@ func ofModel(r Record, e bailey.Event) Record {
 		return r
 	}
 	if r.Reason == "" {
-		r.Reason = "model-call"
+		r.Reason = askedFor(e.Use)
 	}
 	var parts []string
-	if u := e.Use; u != nil {
+	if u := e.Use; u != nil && u.Asked == "" {
 		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.Input+u.CacheRead+u.CacheWrite, u.Output))
 		if u.CostUSD != "" {
 			parts = append(parts, u.CostUSD+" USD")
@@ -92,6 +92,17 @@ func ofModel(r Record, e bailey.Event) Record {
 	}
 	r.Message = strings.Join(parts, "; ")
 	return r
+}
+
+// askedFor names what a call was for.
+func askedFor(u *bailey.ModelUse) string {
+	switch {
+	case u != nil && u.Asked == bailey.AskedModels:
+		return "model-list"
+	case u != nil && u.Asked == bailey.AskedCount:
+		return "model-count"
+	}
+	return "model-call"
 }
 
 // class is a kind of record. Each has files of its own, so that no flood of

@@ -226,7 +226,11 @@ func bracketRule(s, inner string, port uint16, private bool) (Rule, error) {
 }
 
 func addressRule(s string, a netip.Addr, port uint16, private bool) (Rule, error) {
-	if c := Classify(a); c.Special() && (!private || !c.nameable()) {
+	c := Classify(a)
+	if c == ClassLoopback {
+		return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), hostServiceHint(port))
+	}
+	if c.Special() && (!private || !c.nameable()) {
 		if !c.nameable() || a.Is6() {
 			return Rule{}, bad(s, fmt.Sprintf("%s is %s, and no sandbox reaches those", a, c), "leave the rule out, or name a public host")
 		}
@@ -258,12 +262,21 @@ func nameRule(s, host string, port uint16) (Rule, error) {
 		return Rule{}, bad(s, err.Error(), "write a host such as example.com, or an IP address in its usual form")
 	}
 	if IsLocalhost(name) {
-		return Rule{}, bad(s, "it names this machine's own services, and no sandbox reaches those", "run the service inside the sandbox")
+		return Rule{}, bad(s, "it names this machine's own services, and no sandbox reaches those by that name", hostServiceHint(port))
 	}
 	if !strings.Contains(name, ".") && !wildcard {
 		return Rule{}, bad(s, "a host has a dot in it", "write the whole name, such as github.com")
 	}
 	return Rule{Host: name, Wildcard: wildcard, Addr: netip.Addr{}, Port: port}, nil
+}
+
+// hostServiceHint says how a service of this machine is reached.
+func hostServiceHint(port uint16) string {
+	p := "PORT"
+	if port != 0 {
+		p = strconv.Itoa(int(port))
+	}
+	return fmt.Sprintf("--host-service %s (in a file: host-service: %s) has one port of this machine in reach, at host.bailey.internal:%s; or run the service inside the sandbox", p, p, p)
 }
 
 // rangeHint is for those who write a range in another way than the rules do.

@@ -49,7 +49,7 @@ const maxChain = 6
 // kind Unsupported.
 func (r Resolver) Command(argv0 string) ([]Tool, error) {
 	s := newSearch(r)
-	if err := s.program(argv0, found{file: "", from: "", path: nil, why: "argv[0]", untrusted: false, asked: false}); err != nil {
+	if err := s.program(argv0, found{file: "", from: "", path: nil, why: "the command", untrusted: false, asked: false}); err != nil {
 		return nil, err
 	}
 	return s.tools, nil

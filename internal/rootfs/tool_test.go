@@ -81,7 +81,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.pyenv/shims/python3": "#!/usr/bin/env bash\n", "home/me/.pyenv/version": "3.11.7\n",
 				"home/me/.pyenv/versions/3.11.7/bin/python3": "-> python3.11", "home/me/.pyenv/versions/3.11.7/bin/python3.11": elf,
 			},
-			want: []string{"mount /home/me/.pyenv/versions/3.11.7 (argv[0])", "path /home/me/.pyenv/shims = /home/me/.pyenv/versions/3.11.7/bin"},
+			want: []string{"mount /home/me/.pyenv/versions/3.11.7 (the command)", "path /home/me/.pyenv/shims = /home/me/.pyenv/versions/3.11.7/bin"},
 		},
 		{
 			name: "pyenv, by the beginning of a version in the tree", path: "~/.pyenv/shims:/usr/bin", argv0: "python3",
@@ -89,7 +89,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.pyenv/shims/python3": "#!/usr/bin/env bash\n", "home/me/.pyenv/version": "3.9.1\n", "home/me/w/.python-version": "3.11\n",
 				"home/me/.pyenv/versions/3.11.9/bin/python3": elf, "home/me/.pyenv/versions/3.11.10/bin/python3": elf, "home/me/.pyenv/versions/3.9.1/bin/python3": elf,
 			},
-			want: []string{"mount /home/me/.pyenv/versions/3.11.10 (argv[0])", "path /home/me/.pyenv/shims = /home/me/.pyenv/versions/3.11.10/bin"},
+			want: []string{"mount /home/me/.pyenv/versions/3.11.10 (the command)", "path /home/me/.pyenv/shims = /home/me/.pyenv/versions/3.11.10/bin"},
 		},
 		{
 			name: "pyenv, a version that climbs", path: "~/.pyenv/shims:/usr/bin", argv0: "python3",
@@ -112,7 +112,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.nvm/versions/node/v20.1.0/lib/node_modules/@openai/codex/bin/codex.js": "#!/usr/bin/env node\n",
 			},
 			want: []string{
-				"mount /home/me/.nvm/versions/node/v20.1.0 (argv[0])", "hide /home/me/.nvm/versions/node/v20.1.0/etc",
+				"mount /home/me/.nvm/versions/node/v20.1.0 (the command)", "hide /home/me/.nvm/versions/node/v20.1.0/etc",
 				"path /home/me/.nvm/versions/node/v20.1.0/bin = /home/me/.nvm/versions/node/v20.1.0/bin",
 				"mount /home/me/.nvm/versions/node/v20.1.0 (interpreter of codex)", "hide /home/me/.nvm/versions/node/v20.1.0/etc",
 				"path /home/me/.nvm/versions/node/v20.1.0/bin = /home/me/.nvm/versions/node/v20.1.0/bin",
@@ -125,7 +125,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.npm-global/lib/node_modules/@openai/codex/bin/codex.js": "#!/usr/bin/env node\n",
 			},
 			want: []string{
-				"mount /home/me/.npm-global/lib/node_modules (argv[0])",
+				"mount /home/me/.npm-global/lib/node_modules (the command)",
 				"link /home/me/.npm-global/bin/codex -> ../lib/node_modules/@openai/codex/bin/codex.js",
 				"path /home/me/.npm-global/bin = /home/me/.npm-global/bin",
 			},
@@ -140,7 +140,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.volta/tools/image/node/20.1.0/bin/node":                                    elf,
 			},
 			want: []string{
-				"mount /home/me/.volta/tools/image/packages/typescript (argv[0])", "path /home/me/.volta/bin = /home/me/.volta/tools/image/packages/typescript/bin",
+				"mount /home/me/.volta/tools/image/packages/typescript (the command)", "path /home/me/.volta/bin = /home/me/.volta/tools/image/packages/typescript/bin",
 				"mount /home/me/.volta/tools/image/node/20.1.0 (interpreter of tsc)", "path /home/me/.volta/bin = /home/me/.volta/tools/image/node/20.1.0/bin",
 			},
 		},
@@ -150,7 +150,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.asdf/shims/node": "#!/usr/bin/env bash\n# asdf-plugin: nodejs 18.0.0\n# asdf-plugin: nodejs 20.0.0\n", "home/me/.tool-versions": "nodejs 20.0.0\n",
 				"home/me/.asdf/installs/nodejs/18.0.0/bin/node": elf, "home/me/.asdf/installs/nodejs/20.0.0/bin/node": elf,
 			},
-			want: []string{"mount /home/me/.asdf/installs/nodejs/20.0.0 (argv[0])", "path /home/me/.asdf/shims = /home/me/.asdf/installs/nodejs/20.0.0/bin"},
+			want: []string{"mount /home/me/.asdf/installs/nodejs/20.0.0 (the command)", "path /home/me/.asdf/shims = /home/me/.asdf/installs/nodejs/20.0.0/bin"},
 		},
 		{
 			name: "mise", path: "~/.local/share/mise/shims:/usr/bin", argv0: "node",
@@ -159,7 +159,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.local/share/mise/installs/node/20": "-> ./20.9.0", "home/me/.local/share/mise/installs/node/20.9.0/bin/node": elf,
 			},
 			want: []string{
-				"mount /home/me/.local/share/mise/installs/node/20.9.0 (argv[0])", "link /home/me/.local/share/mise/installs/node/20 -> ./20.9.0",
+				"mount /home/me/.local/share/mise/installs/node/20.9.0 (the command)", "link /home/me/.local/share/mise/installs/node/20 -> ./20.9.0",
 				"path /home/me/.local/share/mise/shims = /home/me/.local/share/mise/installs/node/20.9.0/bin",
 			},
 		},
@@ -172,7 +172,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin/cargo": elf, "home/me/.rustup/toolchains/nightly-x86_64-unknown-linux-gnu/bin/cargo": elf,
 			},
 			want: []string{
-				"mount /home/me/.rustup/toolchains/stable-x86_64-unknown-linux-gnu (argv[0])", "mount /home/me/.cargo/bin (argv[0])",
+				"mount /home/me/.rustup/toolchains/stable-x86_64-unknown-linux-gnu (the command)", "mount /home/me/.cargo/bin (the command)",
 				"path /home/me/.cargo/bin = /home/me/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin:/home/me/.cargo/bin",
 			},
 		},
@@ -187,7 +187,7 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.local/share/uv/python/cpython-3.12.5/bin/python3.12": elf,
 			},
 			want: []string{
-				"mount /home/me/.local/share/uv/tools/ruff (argv[0])", "link /home/me/.local/bin/ruff -> ../share/uv/tools/ruff/bin/ruff",
+				"mount /home/me/.local/share/uv/tools/ruff (the command)", "link /home/me/.local/bin/ruff -> ../share/uv/tools/ruff/bin/ruff",
 				"path /home/me/.local/bin = /home/me/.local/bin",
 				"mount /home/me/.local/share/uv/tools/ruff (interpreter of ruff)", "mount /home/me/.local/share/uv/python/cpython-3.12.5 (interpreter of ruff)",
 				"link /home/me/.local/share/uv/python/cpython-3.12 -> cpython-3.12.5",
@@ -199,49 +199,49 @@ func TestResolver_Command(t *testing.T) {
 				"home/me/.local/bin/claude": "-> /home/me/.local/share/claude/versions/2.1", "home/me/.local/share/claude/versions/2.1": elf, "home/me/.local/bin/other": elf,
 			},
 			want: []string{
-				"mount /home/me/.local/share/claude/versions/2.1 (argv[0])", "link /home/me/.local/bin/claude -> /home/me/.local/share/claude/versions/2.1",
+				"mount /home/me/.local/share/claude/versions/2.1 (the command)", "link /home/me/.local/bin/claude -> /home/me/.local/share/claude/versions/2.1",
 				"path /home/me/.local/bin = /home/me/.local/bin",
 			},
 		},
 		{
 			name: "a program of go's", path: "~/go/bin:/usr/bin", argv0: "gopls",
 			files: map[string]string{"home/me/go/bin/gopls": elf, "home/me/go/pkg/mod/x": ""},
-			want:  []string{"mount /home/me/go/bin/gopls (argv[0])", "path /home/me/go/bin = /home/me/go/bin"},
+			want:  []string{"mount /home/me/go/bin/gopls (the command)", "path /home/me/go/bin = /home/me/go/bin"},
 		},
 		{
 			name: "a home that looks like an installation", path: "~/bin:/usr/bin", argv0: "x",
 			files: map[string]string{"home/me/bin/x": elf, "home/me/lib/y": "", "home/me/share/y": ""},
-			want:  []string{"mount /home/me/bin/x (argv[0])", "path /home/me/bin = /home/me/bin"},
+			want:  []string{"mount /home/me/bin/x (the command)", "path /home/me/bin = /home/me/bin"},
 		},
 		{
 			name: "an installation with credentials in it", path: "~/app/bin:/usr/bin", argv0: "x",
 			files: map[string]string{"home/me/app/bin/x": elf, "home/me/app/lib/y": "", "home/me/app/.npmrc": "token"},
-			want:  []string{"mount /home/me/app/bin/x (argv[0])", "path /home/me/app/bin = /home/me/app/bin"},
+			want:  []string{"mount /home/me/app/bin/x (the command)", "path /home/me/app/bin = /home/me/app/bin"},
 		},
 		{
 			name: "an installation", path: "~/app/bin:/usr/bin", argv0: "x",
 			files: map[string]string{"home/me/app/bin/x": elf, "home/me/app/lib/y": ""},
-			want:  []string{"mount /home/me/app (argv[0])", "path /home/me/app/bin = /home/me/app/bin"},
+			want:  []string{"mount /home/me/app (the command)", "path /home/me/app/bin = /home/me/app/bin"},
 		},
 		{
 			name: "a package below /opt", path: "/opt/thing/bin:/usr/bin", argv0: "thing",
 			files: map[string]string{"opt/thing/bin/thing": elf, "opt/other/x": ""},
-			want:  []string{"mount /opt/thing (argv[0])", "path /opt/thing/bin = /opt/thing/bin"},
+			want:  []string{"mount /opt/thing (the command)", "path /opt/thing/bin = /opt/thing/bin"},
 		},
 		{
 			name: "a wrapper of pnpm's", path: "~/.local/share/pnpm:/usr/bin", argv0: "tool",
 			files: map[string]string{"home/me/.local/share/pnpm/tool": "#!/bin/sh\nif x; then\n  exec \"$basedir/node\" x\nelse\n  exec node  x\nfi\n"},
-			want:  []string{"mount /home/me/.local/share/pnpm (argv[0])", "path /home/me/.local/share/pnpm = /home/me/.local/share/pnpm"},
+			want:  []string{"mount /home/me/.local/share/pnpm (the command)", "path /home/me/.local/share/pnpm = /home/me/.local/share/pnpm"},
 		},
 		{
 			name: "linked into the system", argv0: "thing",
 			files: map[string]string{"usr/bin/thing": "-> /opt/thing/bin/thing", "opt/thing/bin/thing": elf},
-			want:  []string{"mount /opt/thing (argv[0])"},
+			want:  []string{"mount /opt/thing (the command)"},
 		},
 		{
 			name: "by path", argv0: "/home/me/app/bin/x",
 			files: map[string]string{"home/me/app/bin/x": elf, "home/me/app/lib/y": ""},
-			want:  []string{"mount /home/me/app (argv[0])"},
+			want:  []string{"mount /home/me/app (the command)"},
 		},
 		{name: "in the workspace", argv0: "./run", files: map[string]string{"home/me/w/run": "#!/usr/bin/env python3\n"}, want: nil},
 		{
@@ -285,7 +285,7 @@ func TestResolver_Command(t *testing.T) {
 		},
 		{
 			name: "interpreters in a circle", argv0: "/home/me/a/x", files: map[string]string{"home/me/a/x": "#!/home/me/a/y\n", "home/me/a/y": "#!/home/me/a/x\n"},
-			want: []string{"mount /home/me/a/x (argv[0])", "mount /home/me/a/y (interpreter of x)"},
+			want: []string{"mount /home/me/a/x (the command)", "mount /home/me/a/y (interpreter of x)"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestResolver_FollowsNoLinkOfTheWorkspace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := "mount /home/me/.pyenv/versions/" + tt.want + " (argv[0])"
+			want := "mount /home/me/.pyenv/versions/" + tt.want + " (the command)"
 			if got := seen(tools, dir); !slices.Contains(got, want) {
 				t.Errorf("want %s, got %v", want, got)
 			}
@@ -452,27 +452,27 @@ func TestResolver_OpensNoProject(t *testing.T) {
 		{
 			name: "with a history", bin: "/" + project + "/bin",
 			files: map[string]string{project + "/bin/mytool": elf, project + "/lib/x": "", project + "/.git/config": "token", project + "/deploy/id_rsa": "key"},
-			want:  []string{"mount /" + project + "/bin/mytool (argv[0])", "path /" + project + "/bin = /" + project + "/bin", "note on mytool"},
+			want:  []string{"mount /" + project + "/bin/mytool (the command)", "path /" + project + "/bin = /" + project + "/bin", "note on mytool"},
 		},
 		{
 			name: "in a part of one", bin: "/" + project + "/app/bin",
 			files: map[string]string{project + "/app/bin/mytool": elf, project + "/app/lib/x": "", project + "/.git": "gitdir: x"},
-			want:  []string{"mount /" + project + "/app/bin/mytool (argv[0])", "path /" + project + "/app/bin = /" + project + "/app/bin", "note on mytool"},
+			want:  []string{"mount /" + project + "/app/bin/mytool (the command)", "path /" + project + "/app/bin = /" + project + "/app/bin", "note on mytool"},
 		},
 		{
 			name: "a Python environment on top of one", bin: "/" + venv + "/bin",
 			files: map[string]string{venv + "/bin/mytool": elf, venv + "/pyvenv.cfg": "", venv + "/.envrc": "token"},
-			want:  []string{"mount /" + venv + "/bin/mytool (argv[0])", "path /" + venv + "/bin = /" + venv + "/bin", "note on mytool"},
+			want:  []string{"mount /" + venv + "/bin/mytool (the command)", "path /" + venv + "/bin = /" + venv + "/bin", "note on mytool"},
 		},
 		{
 			name: "twin: a Python environment in one", bin: "/" + venv + "/.venv/bin",
 			files: map[string]string{venv + "/.venv/bin/mytool": elf, venv + "/.venv/pyvenv.cfg": "", venv + "/.git/config": ""},
-			want:  []string{"mount /" + venv + "/.venv (argv[0])", "path /" + venv + "/.venv/bin = /" + venv + "/.venv/bin"},
+			want:  []string{"mount /" + venv + "/.venv (the command)", "path /" + venv + "/.venv/bin = /" + venv + "/.venv/bin"},
 		},
 		{
 			name: "twin: an installation, in a home under version control", bin: "/" + installed + "/bin",
 			files: map[string]string{installed + "/bin/mytool": elf, installed + "/lib/x": "", "home/me/.git/config": ""},
-			want:  []string{"mount /" + installed + " (argv[0])", "path /" + installed + "/bin = /" + installed + "/bin"},
+			want:  []string{"mount /" + installed + " (the command)", "path /" + installed + "/bin = /" + installed + "/bin"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func TestParse_Refuses(t *testing.T) {
 		{"net:\n  allow:\n  - {host: a.example, addresses: [127.0.0.0/8]}", `f:3:35: 127.0.0.0/8 holds a loopback address`},
 		{"net:\n  allow:\n  - {host: a.example, addresses: [0.0.0.0/0]}", `no sandbox reaches those`},
 		{"net:\n  allow:\n  - {host: a.example, addresses: [all]}", `"all" is not a range of addresses`},
-		{"net:\n  allow:\n  - {host: a.example, addresses: []}", `f:3:34: net.allow[0].addresses is empty and would match nothing`},
+		{"net:\n  allow:\n  - {host: a.example, addresses: []}", `f:3:34: net.allow[0].addresses is empty; give it 1 item, or leave the key out`},
 		{"net:\n  allow:\n  - {host: a.example, methods: []}", `methods is empty`},
 		{"net:\n  allow:\n  - {host: a.example, methods: [get]}", `f:3:33: method "get" is not one; write it in capitals`},
 		{"net:\n  allow:\n  - {host: a.example, paths: [v1]}", `it does not begin with a slash`},

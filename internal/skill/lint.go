@@ -274,9 +274,7 @@ func (l *lint) runs(rel, text string) {
 	case dir == "hooks" && !strings.HasSuffix(base, ".sample") && !strings.HasSuffix(base, ".md"):
 		l.add(Finding{Rule: hookRule, File: rel})
 	case strings.HasSuffix(base, ".md"):
-		if front, ok := frontMatter(text); ok {
-			l.front(rel, front)
-		}
+		l.front(rel, text)
 	case base == "config.toml" && strings.Contains(text, "[mcp_servers"):
 		l.add(Finding{Rule: serverRule, File: rel})
 	}
@@ -285,9 +283,17 @@ func (l *lint) runs(rel, text string) {
 // front looks at what an agent reads of a skill before all else. What is no YAML
 // each agent reads in its own way, and perhaps with a hook in it.
 func (l *lint) front(rel, text string) {
-	keys, err := yamlfile.Names([]byte(text))
-	if err != nil {
-		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: clip(err.Error())})
+	front, how := frontMatter(text)
+	switch {
+	case how == open && (filepath.Base(rel) == "SKILL.md" || begun().MatchString(front)):
+		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: "it begins with --- and no line of --- ends it"})
+		return
+	case how != closed:
+		return
+	}
+	keys, problem := yamlfile.Names([]byte(front))
+	if problem != nil {
+		l.add(Finding{Rule: frontRule, File: rel, Line: problem.Line, Shows: clip(problem.Message)})
 		return
 	}
 	for _, key := range keys {
@@ -297,15 +303,32 @@ func (l *lint) front(rel, text string) {
 	}
 }
 
-// frontMatter is what stands before the text of a skill.
-func frontMatter(text string) (string, bool) {
+// extent is how far what stands before the text of a skill goes.
+type extent uint8
+
+const (
+	absent extent = iota
+	open          // its end is missing: to some agents all of the page is of it
+	closed
+)
+
+// begun is a first line of front matter, which a rule across a page has not
+// below it.
+var begun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[\w-]+["']?\s*:`) })
+
+// frontMatter is what stands before the text of a skill. It begins with an empty
+// line in the place of the dashes, so that its lines are counted as the file's.
+func frontMatter(text string) (string, extent) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---\n")
 	if !ok {
-		return "", false
+		return "", absent
 	}
-	front, _, ok := strings.Cut(rest, "\n---")
-	return front, ok
+	front, _, ok := strings.Cut("\n"+rest, "\n---")
+	if !ok {
+		return front, open
+	}
+	return front + "\n", closed
 }
 
 // document looks at settings of agents and at their plug-ins.

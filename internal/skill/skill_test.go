@@ -104,6 +104,9 @@ func TestLint_FindsByRule(t *testing.T) {
 		{"SK301", "SKILL.md", "---\nname: a\n\"hooks\": [x]\n---\ntext\n"},
 		{"SK301", "SKILL.md", "---\r\n{name: a, hooks: [x]}\r\n---\r\ntext\r\n"},
 		{"SK404", "SKILL.md", "---\nname: [a\nhooks:\n---\ntext\n"},
+		{"SK404", "SKILL.md", "---\nname: a\ntext\n"},
+		{"SK404", "notes.md", "---\nname: a\ntext\n"},
+		{"SK404", "SKILL.md", "---\n- a\n---\ntext\n"},
 		{"SK302", "SKILL.md", "Status: !`git status`\n"},
 		{"SK303", ".mcp.json", `{"mcpServers": {"a": {"command": "npx"}}}`},
 		{"SK304", "package.json", `{"scripts": {"postinstall": "node x.js"}}`},
@@ -248,4 +251,31 @@ func FuzzLint(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLint_FrontMatterIsPlacedInTheFile: lines count from the file's first, and
+// what is wrong is said in words of YAML.
+func TestLint_FrontMatterIsPlacedInTheFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		line  int
+		shows string
+	}{
+		"---\n- a\n---\n":                  {2, "a list is not a list of keys with values (key: value)"},
+		"---\nname: a\nname: b\n---\n":     {3, `the key "name" is there twice`},
+		"---\nname: a\nb: @c\n---\n":       {3, `not YAML: a text that begins with @ has to be in quotes, such as "*.example.com"`},
+		"---\nname: a\n[x, y]: z\n---\n":   {2, "a key is not plain text"},
+		"---\nname: a\ntext\n":             {1, "it begins with --- and no line of --- ends it"},
+		"\ufeff---\r\nname: a\r\ntext\r\n": {1, "it begins with --- and no line of --- ends it"},
+	} {
+		found := lint(t, "SKILL.md", text)
+		if i := slices.IndexFunc(found, func(f skill.Finding) bool { return f.Rule == "SK404" }); i < 0 || found[i].Line != want.line || found[i].Shows != want.shows {
+			t.Errorf("%q: %+v", text, found)
+		}
+	}
+	for name, text := range map[string]string{"SKILL.md": "---\n---\ntext\n", "rule.md": "---\n\nA rule across the page: no key.\n"} {
+		if found := lint(t, name, text); slices.Contains(ids(found), "SK404") {
+			t.Errorf("twin: %q: %+v", text, found)
+		}
+	}
 }

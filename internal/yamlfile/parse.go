@@ -302,7 +302,7 @@ func (p *Parser) checkList(n *yaml.Node, s *Spec, where, path string) {
 		return
 	}
 	if len(n.Content) < s.Least {
-		p.At(n, "%s is empty and would match nothing; name something, or leave the key out for any", where)
+		p.At(n, "%s is empty; give it %s, or leave the key out", where, spell.Count(s.Least, "item"))
 	}
 	for i, item := range n.Content {
 		p.check(item, s.Item, fmt.Sprintf("%s[%d]", path, i))
@@ -433,11 +433,41 @@ func Items(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
-// Names returns the keys of a mapping that no list says the form of.
-func Names(data []byte) ([]string, error) {
+// Names returns the keys of a mapping that no list says the form of, or what is
+// wrong with it.
+func Names(data []byte) ([]string, *Problem) {
+	p := NewParser("")
+	var doc yaml.Node
 	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(data, &keys); err != nil {
-		return nil, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		p.syntax(err, data)
+	} else if len(doc.Content) > 0 {
+		p.names(doc.Content[0], &keys)
+	}
+	if p.Problems() > 0 {
+		return nil, &p.problems[0]
 	}
 	return slices.Sorted(maps.Keys(keys)), nil
+}
+
+// names reads the keys, those that are merged in too.
+func (p *Parser) names(n *yaml.Node, keys *map[string]yaml.Node) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		return
+	case n.Kind != yaml.MappingNode:
+		p.At(n, "%s is not a list of keys with values (key: value)", describeKind(n))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; seen[key.Value] && key.Kind == yaml.ScalarNode {
+			p.At(key, "the key %s is there twice", describe(key))
+			return
+		}
+		seen[n.Content[i].Value] = true
+	}
+	if err := n.Decode(keys); err != nil { // the library's words are about Go
+		p.At(n, "a key is not plain text")
+	}
 }

@@ -28,6 +28,7 @@ type Options struct {
 	Words     []string // of `bailey run`: flags, and the agent or command
 	Agent     string   // that the words name, or the plan; empty for another command
 	HasModel  bool     // the words name one
+	Meant     string   // the agent that a misspelled command may stand for
 
 	Validate   string // a line for a shell; empty for DefaultValidate, or the plan's
 	NoValidate bool
@@ -279,7 +280,7 @@ func (d *Driver) introduce() {
 	}
 	d.Say("%s", text)
 	if d.record.Left() == 0 {
-		d.Say("every unit is done, or its box is ticked in the plan, as bailey does; one that is not ticked is done again")
+		d.Say("every unit is done, or its box is ticked in the plan, as bailey does; to have one done again, untick its box and add --restart")
 	}
 	d.Say("validation: %s", terminal.Sanitize(d.record.Validation))
 }

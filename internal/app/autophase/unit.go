@@ -154,7 +154,7 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 		Words: d.Words, Model: s.Model, MaxTurns: first(d.MaxTurns, s.MaxTurns), Budget: left, Timeout: d.timeFor(u),
 		Prompt: phase.Prompt(d.record.Plan, u, d.told(u), before(w)),
 	}
-	began := d.Now()
+	began, fresh := d.Now(), w.Try == 1 && !w.Broken
 	h, err := d.logged(ctx, o, w, "agent")
 	d.heard(w, h)
 	w.Agent += d.Now().Sub(began).Seconds()
@@ -163,15 +163,19 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 		return errors.Join(stopped, d.save())
 	}
 	if err != nil {
-		w.Broken = true
+		notBegun(w, fresh && (h == nil || h.header == ""))
 		return errors.Join(err, d.save())
 	}
 	w.Exit, w.Broken = &h.Code, false
 	d.Say("  agent: exit %d, %s", h.Code, seconds(d.Now().Sub(began)))
 	switch {
 	case h.unfit != "": // nor would it be at another try
-		w.Broken = true
-		return errors.Join(bailey.NewError(bailey.NotFound, "the agent cannot be started: "+h.unfit, "name an agent or a command that is here: bailey phase run PLAN -- AGENT"), d.save())
+		notBegun(w, fresh)
+		hint := "name an agent or a command that is here: bailey phase run PLAN -- AGENT"
+		if d.Meant != "" {
+			hint = "if the agent " + d.Meant + " is meant: bailey phase run PLAN -- " + d.Meant
+		}
+		return errors.Join(bailey.NewError(bailey.NotFound, "the agent cannot be started: "+h.unfit, hint), d.save())
 	case h.Code == bailey.ExitBailey && h.Limit != "":
 		return bailey.NewError(bailey.Unavailable, "the sandbox of the agent ended: "+h.Limit, "")
 	case h.Code == 0:
@@ -191,6 +195,14 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 		w.Tip = got.Tip
 	}
 	return d.again(u, w, why)
+}
+
+// notBegun has a unit wait for its first try, of which nothing came, or notes
+// that a try was broken off.
+func notBegun(w *phase.Work, nothing bool) {
+	if w.Broken = !nothing; nothing {
+		w.Stage, w.Try, w.Exit, w.Started = phase.Pending, 0, nil, time.Time{}
+	}
 }
 
 // first is the first number that is set.

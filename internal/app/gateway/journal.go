@@ -69,6 +69,12 @@ func useOf(e gateway.Entry) bailey.ModelUse {
 		Estimated: !e.Known && u.Tokens() > 0, Stream: e.Stream, Retried: e.Retried,
 		Served: e.Served, Odd: e.Odd, Limits: e.Left, FirstMS: e.First.Milliseconds(),
 	}
+	switch e.Endpoint { //nolint:exhaustive // the others are calls, or refused
+	case gateway.Models:
+		use.Asked = bailey.AskedModels
+	case gateway.Count:
+		use.Asked = bailey.AskedCount
+	}
 	if e.Cost != nil {
 		use.CostUSD = e.Cost.Decimal()
 	}

@@ -136,3 +136,13 @@ func TestBook_AsksForDays(t *testing.T) {
 		t.Errorf("asked for the days after %v", asked)
 	}
 }
+
+// TestUseOf_SaysWhatWasAskedFor: only what was answered by a model is a call of it.
+func TestUseOf_SaysWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[gateway.Endpoint]string{gateway.Generate: "", gateway.Models: bailey.AskedModels, gateway.Count: bailey.AskedCount} {
+		if got := useOf(gateway.Entry{Endpoint: endpoint}).Asked; got != want {
+			t.Errorf("endpoint %d: %q, want %q", endpoint, got, want)
+		}
+	}
+}

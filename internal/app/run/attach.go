@@ -48,7 +48,7 @@ type attached struct {
 func dialAttach(ctx context.Context, h Host, name string) (*attached, error) {
 	info, conn, err := control.AskAttach(ctx, h.Dirs.Runtime, name)
 	if err != nil {
-		return nil, err
+		return nil, Over(h, name, err)
 	}
 	kept, err := journal.Open(h.Dirs.State, h.UID, name)
 	if err == nil && kept.Run.ID != info.ID {

@@ -69,16 +69,22 @@ func (b Background) voice(h Host) io.Writer {
 	return b.held
 }
 
-// notes are lines of the header.
+// notes are lines of the header. What --detach starts is told of when it runs:
+// what cannot start is in no background.
 func (b Background) notes(name string) []string {
-	if b.held == nil {
+	if b.held == nil || b.Detach {
 		return nil
 	}
+	return []string{b.where(name, b.held.hello.TTY)}
+}
+
+// where says how one comes to a sandbox in the background.
+func (b Background) where(name string, tty bool) string {
 	leave := ""
-	if b.held.hello.TTY && b.keysText() != "none" {
+	if tty && b.keysText() != "none" {
 		leave = "; " + b.keysText() + " leaves it running"
 	}
-	return []string{fmt.Sprintf("in the background: bailey attach %s, bailey logs %s, bailey stop %s%s", name, name, name, leave)}
+	return fmt.Sprintf("in the background: bailey attach %s, bailey logs %s, bailey stop %s%s", name, name, name, leave)
 }
 
 func (b Background) keysText() string {

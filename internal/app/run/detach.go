@@ -46,6 +46,9 @@ func Detach(ctx context.Context, h Host, r Request, args []string) (int, error) 
 	case end.err != nil || end.Exit != nil:
 		return end.result()
 	case end.Started:
+		if !r.Quiet && !r.JSON {
+			_, _ = fmt.Fprintf(h.Stderr, "bailey: %s\n", r.Background.where(w.name, n.TTY))
+		}
 		_, err := fmt.Fprintln(h.Stdout, w.name)
 		return 0, err
 	}

@@ -38,7 +38,7 @@ func Exec(ctx context.Context, h Host, r ExecRequest) (int, error) {
 	}
 	_, conn, err := control.Ask(ctx, h.Dirs.Runtime, r.Name, control.Exec)
 	if err != nil {
-		return 0, err
+		return 0, Over(h, r.Name, err)
 	}
 	out := &output{w: h.Stderr}
 	result, err := session.Run(ctx, session.Dial(conn), session.Options{

@@ -74,13 +74,15 @@ func ReportRuns(w io.Writer, dir string, found []workspace.Finding) {
 func Filtered(counts map[string]uint64) string { return filtered(counts) }
 
 // Doubts is (*Request).doubts.
-func Doubts(r Request) []string { return r.doubts() }
+func Doubts(r Request, isModel func(string) bool) []string { return r.doubts(isModel) }
 
 // Nested is nested, of a caller with that environment.
 func Nested(env config.Lookup, err error) error { return nested(Host{Env: env}, err) }
 
 // StartHint is startHint.
-func StartHint(argv []string, code int, agents bool) string { return startHint(argv, code, agents) }
+func StartHint(argv []string, code int, agents bool, models ...string) string {
+	return startHint(argv, code, agents, models...)
+}
 
 // ProxyEnv is proxyEnv.
 func ProxyEnv(hostname string) []string { return proxyEnv(hostname) }

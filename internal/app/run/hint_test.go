@@ -19,7 +19,13 @@ func TestDoubts_TellWhatGoesToAnAgent(t *testing.T) {
 		"claude":                                     "",
 		"claude --version --allowedTools x":          "",
 		"claude -- --memory":                         "",
-		"curl --allow x":                             "",
+		"curl --allow x":                             "--allow goes to curl; bailey's own flags stand before the command: bailey run --allow … curl",
+		"true --memory=1G":                           "--memory goes to true; bailey's own flags stand before the command: bailey run --memory … true",
+		"git commit --quiet --name x":                "",
+		"claude --model small":                       "--model goes to claude; bailey's own flags stand before the agent: bailey run --model … claude",
+		"claude --model=small":                       "--model goes to claude; bailey's own flags stand before the agent: bailey run --model … claude",
+		"claude --model opus":                        "",
+		"claude --model":                             "",
 		"-- claude -p x":                             "claude runs as any command does; as an agent, with its settings and its API host: bailey run claude",
 		"-- ls --memory":                             "",
 	} {
@@ -28,9 +34,20 @@ func TestDoubts_TellWhatGoesToAnAgent(t *testing.T) {
 		if words[0] == "--" {
 			r = run.Request{Command: words[1:]}
 		}
-		if got := strings.Join(run.Doubts(r), "\n"); got != want {
+		if got := strings.Join(run.Doubts(r, func(name string) bool { return name == "small" }), "\n"); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
+	}
+}
+
+func TestDoubts_NameTheModelOfTheRun(t *testing.T) {
+	t.Parallel()
+	r := run.Request{Command: []string{"claude"}, Models: []string{"small"}}
+	if got := strings.Join(run.Doubts(r, nil), "\n"); !strings.HasSuffix(got, ": bailey run --model small claude") {
+		t.Errorf("the note does not keep the model: %q", got)
+	}
+	if got := run.StartHint([]string{"claud"}, bailey.ExitNotFound, true, "small"); !strings.HasSuffix(got, "bailey run --model small claude") {
+		t.Errorf("the hint does not keep the model: %q", got)
 	}
 }
 

@@ -117,7 +117,7 @@ func (r *ruling) asked(e bailey.Event) {
 		r.u.ring()
 		return
 	}
-	r.u.out.say("%s:%d waits for an answer, %s: bailey net allow %s:%d --sandbox %s (or net deny; --once, --always)", host, e.Port, askPatience, host, e.Port, r.u.plan.name)
+	r.u.out.must("%s:%d waits for an answer, %s: bailey net allow %s:%d --sandbox %s (or net deny; --once, --always)", host, e.Port, askPatience, host, e.Port, r.u.plan.name)
 }
 
 // answered takes what came of one.
@@ -136,7 +136,7 @@ func (r *ruling) answered(e bailey.Event) {
 // prompt there could be its own. One at a time: whoever reads the terminal may
 // not do so.
 func (u *running) ring() {
-	if u.out.json || u.out.quiet || !u.ringing.CompareAndSwap(false, true) {
+	if u.out.json || !u.ringing.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {

@@ -133,7 +133,7 @@ func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // t
 		return nil, err
 	}
 	p.sources, p.effective, p.mark = sources, holds, mark
-	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(), p.asks(), p.git.notes(), p.upstream.notes, lentNotes(p.secrets, pol), in.lent.notes)
+	p.notes = slices.Concat(model.notes(pol.Mode), sources.Notes(), r.Background.notes(p.name), r.doubts(h.isModel(ws.Path)), p.asks(), p.git.notes(), p.upstream.notes, lentNotes(p.secrets, pol), in.lent.notes)
 	p.fill(ws, system, preset, r.Task)
 	if err := errors.Join(p.planHome(h, r, in), p.placeHost(ws), p.hideFiles(r, ws), p.shareKernel()); err != nil {
 		return nil, errors.Join(err, p.environment.Close())
@@ -203,10 +203,19 @@ func (p *plan) asks() []string {
 		return []string{"dns open says nothing here: there is no network"}
 	case p.policy.Ask && !p.policy.Mode.ByList() && p.policy.Mode != bailey.NetNone:
 		return []string{fmt.Sprintf("ask says nothing here: mode %s lets hosts through that no rule names", p.policy.Mode)}
-	case !p.policy.Ask || !p.policy.Mode.ByList():
+	case !p.answered():
 		return nil
 	}
-	return []string{fmt.Sprintf("asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox %s", p.name)}
+	return []string{p.answerLine()}
+}
+
+// answered reports whether a person's answers are waited for.
+func (p *plan) answered() bool { return p.policy.Ask && p.policy.Mode.ByList() }
+
+// answerLine says how a person answers. It is said also under --quiet, where
+// connections would wait for somebody who does not know.
+func (p *plan) answerLine() string {
+	return fmt.Sprintf("asks: a host that no rule names waits 30 seconds for an answer: bailey net pending --sandbox %s", p.name)
 }
 
 // system lays out the root file system.

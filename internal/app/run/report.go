@@ -118,7 +118,7 @@ func shortList(list []string) string {
 // footer says, after the command ended, what a person should know before they
 // touch the workspace.
 func (u *running) footer(r session.Result) {
-	if hint := startHint(u.req.Command, r.Code, u.req.Preset); hint != "" && !u.ran.Load() {
+	if hint := startHint(u.req.Command, r.Code, u.req.Preset, u.req.Models...); hint != "" && !u.ran.Load() {
 		u.out.must("%s", hint)
 	}
 	u.netFooter()

@@ -282,6 +282,9 @@ func (u *running) announce() {
 	for _, line := range header {
 		u.out.say("%s", line)
 	}
+	if u.out.quiet && u.plan.answered() {
+		u.out.must("%s", u.plan.answerLine())
+	}
 	u.out.event(bailey.Event{
 		Type: bailey.EventSandboxStarting, Name: u.plan.name, Command: u.req.Command, Message: strings.Join(header, "\n"),
 	})
