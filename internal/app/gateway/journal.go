@@ -70,7 +70,7 @@ func useOf(e gateway.Entry) bailey.ModelUse {
 		Served: e.Served, Odd: e.Odd, Limits: e.Left, FirstMS: e.First.Milliseconds(),
 	}
 	switch e.Endpoint { //nolint:exhaustive // the others are calls, or refused
-	case gateway.Models:
+	case gateway.Models, gateway.Model:
 		use.Asked = bailey.AskedModels
 	case gateway.Count:
 		use.Asked = bailey.AskedCount
