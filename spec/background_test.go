@@ -127,8 +127,6 @@ func TestBackground_WithoutATerminal(t *testing.T) {
 	})
 }
 
-// TestBackground_NothingHalf: what cannot begin is told to who started it, with
-// the exit code of a run in the foreground, and leaves nothing.
 // TestBackground_EndsAreKnown asks how a sandbox ended: while it runs,
 // afterwards, and of one whose holder was killed. Twins: one that was never
 // there, and one in the foreground.
@@ -170,6 +168,8 @@ func TestBackground_EndsAreKnown(t *testing.T) {
 	})
 }
 
+// TestBackground_NothingHalf: what cannot begin is told to who started it, with
+// the exit code of a run in the foreground, and leaves nothing.
 func TestBackground_NothingHalf(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		clean := nothingLeft(t, y)

@@ -6,7 +6,9 @@ import (
 )
 
 // listQueries are what the providers' own clients ask a list of models with.
-var listQueries = []string{"limit", "after_id", "before_id", "after", "before", "order", "beta", "pageSize", "pageToken", "client_version"}
+func listQueries() []string {
+	return []string{"limit", "after_id", "before_id", "after", "before", "order", "beta", "pageSize", "pageToken", "client_version"}
+}
 
 // RouteModels tells the endpoint of a GET for the list of models at a path, or
 // for one of it. Nothing of the target goes anywhere, and a query that cuts the list
@@ -14,7 +16,7 @@ var listQueries = []string{"limit", "after_id", "before_id", "after", "before", 
 func RouteModels(list, target string) Endpoint {
 	path, query, _ := strings.Cut(target, "?")
 	for pair := range strings.SplitSeq(query, "&") {
-		if name, _, _ := strings.Cut(pair, "="); query != "" && !slices.Contains(listQueries, name) {
+		if name, _, _ := strings.Cut(pair, "="); query != "" && !slices.Contains(listQueries(), name) {
 			return None
 		}
 	}

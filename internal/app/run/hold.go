@@ -109,14 +109,17 @@ func Hold(ctx context.Context, h Host, r Request) (int, error) {
 	_ = conn.SetReadDeadline(time.Time{})
 	r.Background.held = d
 	code, err := Run(ctx, h, r)
+	if err != nil {
+		code = bailey.ExitBailey
+	}
+	kept := d.finish(code, err) // before it is told: who hears that nothing began finds nothing of it
 	switch {
 	case err != nil:
 		d.front.tell(note{Failed: failureOf(err)})
-		code = bailey.ExitBailey
 	case !d.front.done.Load():
 		d.front.tell(note{Exit: &code})
 	}
-	return code, d.finish(code, err)
+	return code, kept
 }
 
 // finish keeps how the run ended. Of one that never began nothing is kept.
