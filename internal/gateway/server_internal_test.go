@@ -856,7 +856,7 @@ func TestServer_Circuit(t *testing.T) {
 	}
 }
 
-// TestServer_CallsThatComeToNothing: what costs nothing stands in the record of
+// TestServer_CallsThatComeToNothing: D056. What costs nothing stands in the record of
 // usage as well, and so it may not be had as fast as it comes. What is answered may.
 func TestServer_CallsThatComeToNothing(t *testing.T) {
 	t.Parallel()
