@@ -72,7 +72,7 @@ func (c *conversation) ready() *Failure {
 	}
 	if c.entry.Endpoint == Generate && c.s.free.Tokens() < 1 {
 		c.w.Header().Set("Retry-After", "1")
-		return &Failure{http.StatusTooManyRequests, "too_many_failures", "of calls that the provider refuses or does not get, ten a second may be made"}
+		return &Failure{http.StatusTooManyRequests, "too_many_failures", "of calls that the provider refuses or does not get, two a second may be made"}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ const (
 	idleWait   = 5 * time.Minute  // for the next request on a connection
 	countRate  = 10               // counts of tokens a second: the provider takes no money for them
 	countBurst = 20
-	freeRate   = 10 // calls a second that come to nothing and cost nothing, on average
+	freeRate   = 2 // calls a second that come to nothing and cost nothing, on average
 	freeBurst  = 200
 )
 
