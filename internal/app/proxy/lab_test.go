@@ -777,17 +777,28 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// lookup asks a DNS server, any DNS server, from the sandbox.
+// lookup asks a DNS server, any DNS server, from the sandbox. A datagram that is
+// not answered is sent again, as resolvers do (resolv.conf(5), attempts).
 func (l *lab) lookup(network, server, name string, kind uint16) *mdns.Msg {
 	l.t.Helper()
-	m := new(mdns.Msg).SetQuestion(mdns.Fqdn(name), kind)
+	for try := 1; ; try++ {
+		r, err := l.ask(network, server, mdns.Fqdn(name), kind)
+		if err == nil {
+			return r
+		}
+		if network != "udp" || try == 3 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			l.t.Fatalf("%s %s at %s: %v", network, name, server, err)
+		}
+	}
+}
+
+func (l *lab) ask(network, server, name string, kind uint16) (*mdns.Msg, error) {
+	l.t.Helper()
+	m := new(mdns.Msg).SetQuestion(name, kind)
 	conn := l.dial(network+"4", server)
 	defer conn.Close() // or those before it would have all the places of the responder
 	r, _, err := (&mdns.Client{Net: network, Timeout: 10 * time.Second}).ExchangeWithConn(m, &mdns.Conn{Conn: conn})
-	if err != nil {
-		l.t.Fatalf("%s %s at %s: %v", network, name, server, err)
-	}
-	return r
+	return r, err
 }
 
 func answers(m *mdns.Msg) []string {
