@@ -488,7 +488,14 @@ func TestSandboxd_Terminal(t *testing.T) {
 	t.Run("job control inside", func(t *testing.T) {
 		j := y.exec(t, wire.Exec{Argv: []string{"bash", "--norc", "-i"}, TTY: true, Rows: 9, Cols: 99})
 		j.send(wire.Stdin, []byte("sleep 100\n"))
-		within(t, 5*time.Second, "sleep runs", func() bool { return len(y.family(t)) >= 2 })
+		within(t, 20*time.Second, "sleep has the terminal", func() bool { // which it gets before its exec
+			for pid := range y.family(t) {
+				if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "sleep\n" {
+					return true
+				}
+			}
+			return false
+		})
 		j.send(wire.Stdin, []byte{0x1a}).says("Stopped")
 		j.send(wire.Stdin, []byte("echo; echo con''tinue; fg\n")).says("continue\r\nsleep 100\r\n")
 		j.send(wire.Stdin, []byte{3})
