@@ -221,7 +221,7 @@ func (c *conversation) listed() []byte {
 func (c *conversation) admit() *Failure {
 	switch {
 	case !c.authentic():
-		return &Failure{http.StatusUnauthorized, "token_invalid", "the token is not the one of this sandbox: use the variables that bailey has set"}
+		return &Failure{http.StatusUnauthorized, "token_invalid", "the request has no token, or not the one of this sandbox: send what bailey has set in ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY or GEMINI_API_KEY, as Authorization: Bearer, x-api-key or x-goog-api-key"}
 	case c.r.Header.Get("Upgrade") != "":
 		return &Failure{http.StatusUpgradeRequired, "upgrade_not_supported", "the model gateway speaks HTTP/1.1 and no WebSocket"}
 	case c.entry.Endpoint == None:
