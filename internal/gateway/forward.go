@@ -57,7 +57,7 @@ func (c *conversation) forward() {
 		how = left
 	}
 	if how == unsent && c.entry.Endpoint == Generate {
-		c.s.free.Allow()
+		c.s.free.Reserve() // below nothing too: those that were under way together count each
 	}
 	c.settle(grant, meter, how)
 }

@@ -890,6 +890,43 @@ func TestServer_CallsThatComeToNothing(t *testing.T) {
 	}
 }
 
+// TestServer_CallsThatComeToNothingTogether: D056. Those that are under way at the
+// same time count each, or many at a time would have many times the rate.
+func TestServer_CallsThatComeToNothingTogether(t *testing.T) {
+	t.Parallel()
+	const more = 50
+	var under sync.WaitGroup
+	under.Add(freeBurst + more)
+	l := newLab(t, func(w http.ResponseWriter, _ *http.Request) {
+		under.Done()
+		under.Wait()
+		answerText(w, 400, "no")
+	})
+	l.purse.left = 1 << 30
+	var done sync.WaitGroup
+	for range freeBurst + more {
+		done.Go(func() {
+			req, _ := http.NewRequest(http.MethodPost, l.url+"/v1/talk", strings.NewReader(`{"max":50}`))
+			req.Header.Set("Authorization", "Bearer "+testToken)
+			req.Header.Set("Content-Type", "application/json")
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != 400 {
+				t.Errorf("status %d", res.StatusCode)
+			}
+		})
+	}
+	done.Wait()
+	l.booked(freeBurst + more)
+	if left := l.server.free.TokensAt(time.Now().Add(time.Second)); left >= 1 {
+		t.Errorf("a second later there is room for %v", left)
+	}
+}
+
 // TestServer_Unreachable: a provider that is not there is no cost.
 func TestServer_Unreachable(t *testing.T) {
 	t.Parallel()
