@@ -383,7 +383,7 @@ func killed(t *testing.T, y *yard.Yard, net []string, after time.Duration, both 
 	<-time.NewTimer(after).C
 	list, err := (posture.Reader{}).Run(r.Cmd.Process.Pid)
 	if err != nil {
-		t.Logf("while it started: %v", err)
+		t.Errorf("while it started: %v", err)
 	}
 	known := map[int]string{}
 	for _, p := range list {

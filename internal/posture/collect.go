@@ -56,7 +56,8 @@ func (r Reader) Collect(pid, reference int) (Posture, error) {
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			p.hide(s.fields...)
-		case errors.Is(err, syscall.EINVAL): // of mountinfo: it has no namespaces any more
+		case errors.Is(err, syscall.ESRCH), // of environ: it has no memory any more
+			errors.Is(err, syscall.EINVAL): // of mountinfo: it has no namespaces any more
 			return p, fmt.Errorf("read posture of process %d: %w", pid, errors.Join(fs.ErrNotExist, err))
 		case err != nil:
 			return p, fmt.Errorf("read posture of process %d: %w", pid, err)

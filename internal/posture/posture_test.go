@@ -2,10 +2,14 @@ package posture_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +181,47 @@ func child(t *testing.T, attr *syscall.SysProcAttr) posture.Posture {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// TestCollect_OneThatEnds: a process that ends while it is read is gone, not a
+// failure, at whichever file that shows.
+func TestCollect_OneThatEnds(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	ended := "/proc/" + strconv.Itoa(cmd.Process.Pid)
+	for state := ""; !strings.Contains(state, ") Z "); { // it is not waited for
+		b, err := os.ReadFile(ended + "/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = string(b)
+	}
+	for _, gone := range []string{"environ", "mountinfo"} {
+		dir := t.TempDir()
+		own := filepath.Join(dir, strconv.Itoa(os.Getpid()))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		names, err := filepath.Glob("/proc/self/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			from := "/proc/" + strconv.Itoa(os.Getpid())
+			if filepath.Base(name) == gone {
+				from = ended
+			}
+			if err := os.Symlink(filepath.Join(from, filepath.Base(name)), filepath.Join(own, filepath.Base(name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := (posture.Reader{Proc: dir}).Collect(os.Getpid(), os.Getpid()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", gone, err)
+		}
+	}
 }
 
 // TestExpected_FollowsTheBuildAndTheCaller: what a build with cgo, or a root
