@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -77,7 +78,7 @@ func printInspection(w io.Writer, in run.Inspection) error {
 		t.row(first(i, "secrets lent"), s.Name+" in $"+s.Variable)
 	}
 	if in.Model != nil {
-		t.row("model", in.Model.Name+" ("+in.Model.Dialect+")")
+		t.row("model", in.Model.Name+" ("+in.Model.Dialect+")", "budget: "+cmp.Or(in.Model.Budget, "none"))
 	}
 	t.row("home", homeRows(in.Home)...)
 	if in.Bridge != nil {

@@ -184,11 +184,7 @@ func (p *logPrinter) print(f func()) {
 // rest prints what was kept, and with last also a line that has no end.
 func (p *logPrinter) rest(last bool) {
 	if last && !p.json && !p.raw {
-		for i, to := range []io.Writer{p.out, p.errs} {
-			if line := p.text[i].Rest(); line != "" {
-				p.print(func() { _, _ = fmt.Fprintln(to, line) })
-			}
-		}
+		p.unended()
 	}
 	held := p.held
 	if p.tail >= 0 {
@@ -197,6 +193,15 @@ func (p *logPrinter) rest(last bool) {
 	p.held, p.tail = nil, -1
 	for _, f := range held {
 		f()
+	}
+}
+
+// unended prints the lines that have no end yet.
+func (p *logPrinter) unended() {
+	for i, to := range []io.Writer{p.out, p.errs} {
+		if line := p.text[i].Rest(); line != "" {
+			p.print(func() { _, _ = fmt.Fprintln(to, line) })
+		}
 	}
 }
 
@@ -224,6 +229,7 @@ func (p *logPrinter) record(r journal.Record) {
 			p.print(func() { _, _ = to.Write(kept) })
 		}
 	case r.Stream == journal.Said:
+		p.unended() // it was written before this
 		var said journal.Text
 		said.Lines(r.Data, func(line string) { p.print(func() { _, _ = fmt.Fprintln(to, line) }) })
 	default:

@@ -1,7 +1,11 @@
 package run
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +39,7 @@ type Inspection struct {
 	Published []InspectedItem  `json:"published"` // what of the sandbox the host can reach
 	Weakened  []InspectedItem  `json:"weakened"`  // what is less than the default
 	Readable  []InspectedItem  `json:"readable"`  // what a person may not expect the sandbox to see
-	Notes     []string         `json:"notes"`     // what the header of the run says
+	Notes     []string         `json:"notes"`     // what the header of the run says, and that there is no such command
 }
 
 // InspectedFolder is the workspace.
@@ -84,6 +88,7 @@ type InspectedLent struct {
 type InspectedModel struct {
 	Name    string `json:"name"`
 	Dialect string `json:"dialect"`
+	Budget  string `json:"budget,omitempty"` // as the header says it; empty: there is none
 }
 
 // InspectedHome is the home.
@@ -149,12 +154,16 @@ func Inspect(h Host, r Request) (Inspection, error) {
 	}
 	defer func() { _ = p.environment.Close() }()
 	u := &running{host: h, req: &r, plan: p}
+	group, err := u.findGroup()
+	if err != nil {
+		return Inspection{}, err
+	}
 	out := Inspection{
 		Command: r.Command, Agent: p.agent, Runtime: p.spec.Runtime.String(), Workspace: InspectedFolder{p.workspace, !r.ReadOnly},
 		Network: p.inspectNet(), Mounts: []InspectedMount{}, Memory: []InspectedTmpfs{}, Files: []string{},
 		Variables: p.inspectEnv(), Secrets: []InspectedLent{}, Home: p.inspectHome(), Bridge: p.inspectBridge(), Limits: p.inspectLimits(),
 		Hidden: append(p.hidden(), p.hiddenByName(&r)...), Published: p.inspectPublished(), Weakened: append(p.weakened(), r.Loose.inspected()...), Readable: p.readable(),
-		Notes: slices.Concat([]string{u.netLine()}, p.hidingLines(), p.notes),
+		Notes: slices.Concat([]string{u.netLine()}, p.hidingLines(), p.notes, limitLines(watched(group.Statuses())), p.missing()),
 	}
 	for _, m := range p.spec.Mounts {
 		out.Mounts = append(out.Mounts, InspectedMount{m.Source, m.Target, m.Writable, m.Why})
@@ -172,7 +181,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 		out.Secrets = append(out.Secrets, InspectedLent{s.Name, s.variable})
 	}
 	if p.model != nil {
-		out.Model = &InspectedModel{p.model.ID, string(p.model.Dialect)}
+		out.Model = &InspectedModel{p.model.ID, string(p.model.Dialect), p.model.limits.Line()}
 	}
 	return out, nil
 }
@@ -194,13 +203,43 @@ func (p *plan) inspectNet() InspectedNet {
 }
 
 func (p *plan) inspectEnv() InspectedEnv {
-	out := InspectedEnv{Passed: listOf(p.given), Set: []string{}}
+	out := InspectedEnv{Passed: listOf(p.passed), Set: []string{}}
 	for _, name := range names(p.exec.Env) {
-		if !slices.Contains(p.given, name) {
+		if !slices.Contains(p.passed, name) {
 			out.Set = append(out.Set, name)
 		}
 	}
 	return out
+}
+
+// missing says that the sandbox has no program of the command's name, where
+// that can be told from here: what is in a kept home cannot.
+func (p *plan) missing() []string {
+	name := p.exec.Argv[0]
+	if strings.Contains(name, "/") || p.home != nil {
+		return nil
+	}
+	var path string
+	for _, pair := range p.exec.Env {
+		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
+			path = value
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if slices.ContainsFunc(p.spec.Mounts, func(m bailey.Mount) bool {
+			rest, within := strings.CutPrefix(file+"/", strings.TrimSuffix(m.Target, "/")+"/")
+			if !within {
+				return false
+			}
+			_, err := os.Lstat(filepath.Join(m.Source, rest))
+			return !errors.Is(err, fs.ErrNotExist)
+		}) || slices.ContainsFunc(p.spec.Links, func(l bailey.Link) bool { return l.Path == file }) ||
+			slices.ContainsFunc(p.files, func(f wire.File) bool { return f.Path == file }) {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("the sandbox finds no program %s (its PATH: %s): the run would end with exit code 127; --tool %s shows one of this machine", name, path, name)}
 }
 
 // listOf is a copy that is [] in JSON and never null.

@@ -33,16 +33,25 @@ type limits struct {
 	lost atomic.Bool // that the watchdog is gone has been said
 }
 
+// findGroup finds where the sandbox's cgroup can be made, and makes nothing.
+func (u *running) findGroup() (*cgroup.Group, error) {
+	group, err := cgroup.Find(cgroup.Config{
+		ID:     string(u.plan.spec.ID),
+		Limits: cgroup.Limits{MemoryBytes: u.plan.spec.Limits.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: u.backstopTasks()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for cgroups: %w", err)
+	}
+	return group, nil
+}
+
 // startLimits starts the watchdog before there is anything to clean up, then
 // makes the cgroup.
 func (u *running) startLimits() error {
 	l := u.plan.spec.Limits
-	group, err := cgroup.Find(cgroup.Config{
-		ID:     string(u.plan.spec.ID),
-		Limits: cgroup.Limits{MemoryBytes: l.MemoryBytes, MilliCPUs: u.cpuQuota(), Tasks: u.backstopTasks()},
-	})
+	group, err := u.findGroup()
 	if err != nil {
-		return fmt.Errorf("look for cgroups: %w", err)
+		return err
 	}
 	s := watch.Settings{
 		Cgroup: group.Place(), Timeout: l.Timeout, Grace: backstopGrace,
@@ -170,14 +179,11 @@ func (l *limits) outOfMemory() bool {
 }
 
 // watched lists the limits that no cgroup enforces.
-func (l *limits) watched() []cgroup.Status {
-	var out []cgroup.Status
-	for _, s := range l.statuses {
-		if !s.Enforced {
-			out = append(out, s)
-		}
-	}
-	return out
+func (l *limits) watched() []cgroup.Status { return watched(l.statuses) }
+
+// watched are those that are not enforced.
+func watched(statuses []cgroup.Status) []cgroup.Status {
+	return slices.DeleteFunc(slices.Clone(statuses), func(s cgroup.Status) bool { return s.Enforced })
 }
 
 func (l *limits) isWatched(name string) bool {

@@ -58,7 +58,7 @@ type plan struct {
 	opens     bool         // --open-browser
 	lacks     []string     // of a task: what its agent does not do by itself
 	agent     string       // by name; empty: another command
-	given     []string     // the names of variables that were passed, lent or set for the model
+	passed    []string     // the names of variables that the caller gave, as they are
 	carried   *bridge.Carried
 
 	home        *homePlan                // nil: the home is in memory, and gone afterwards
@@ -111,7 +111,7 @@ func makePlan(h Host, r *Request) (*plan, error) { //nolint:funlen,gocognit // t
 	if p.root, err = newRoot(p.name, pol, limits.Timeout); err != nil {
 		return nil, err
 	}
-	p.agent, p.given, p.carried = preset.Name, names(env), in.carried
+	p.agent, p.passed, p.carried = preset.Name, in.passed, in.carried
 	p.model, p.secrets, p.vault = model, in.lent.secrets, in.lent.vault
 	if p.git, err = planGit(h, ws.Path, holds); err != nil {
 		return nil, err
@@ -157,6 +157,7 @@ type entrance struct {
 	model  *modelPlan
 	preset harness.Preset
 	env    []string // what was given, lent and set for the model
+	passed []string // the names of what was given
 	lacks  []string // what the agent of a task does not do by itself
 
 	settings agentSettings
@@ -175,6 +176,7 @@ func entering(h Host, r *Request, ws *workspace.Workspace) (in entrance, err err
 	if in.model, err = planModel(h, r, ws.Path, slices.Concat(given, in.lent.env)); err != nil {
 		return in, err
 	}
+	in.passed = names(given)
 	in.env = slices.Concat(given, in.lent.env, in.model.env())
 	if in.preset, err = findPreset(h, r, ws.Seen(), in.env, in.model); err != nil {
 		return in, err

@@ -40,7 +40,12 @@ func (u *running) header() []string {
 	lines = append(lines, p.publishLines()...)
 	lines = append(lines, p.browserLines()...)
 	lines = append(lines, p.notes...)
-	for _, s := range u.limits.watched() {
+	return append(lines, limitLines(u.limits.watched())...)
+}
+
+// limitLines are what the header says of limits that no cgroup keeps.
+func limitLines(watched []cgroup.Status) (lines []string) {
+	for _, s := range watched {
 		switch s.Limit {
 		case cgroup.Tasks: // RLIMIT_NPROC inside holds it; the cgroup only backs it up
 		case cgroup.CPU:
