@@ -136,6 +136,13 @@ func TestBackground_EndsAreKnown(t *testing.T) {
 		if out := y.Run(t, "wait", "three").OK(t).Stdout; out != "3\n" {
 			t.Errorf("while it ran: %q", out)
 		}
+		held := y.Start(t, "run", "--quiet", "--name", "three", "--", "sh", "-c", "echo up; exec cat") // newer, and not in the background
+		held.Await(t, "up")
+		if r := y.Run(t, "wait", "three"); r.Code != 125 || r.Stdout != "" || !strings.Contains(r.Stderr, "is not in the background") {
+			t.Errorf("%+v", r)
+		}
+		_ = held.Cmd.Process.Signal(syscall.SIGTERM)
+		_ = held.Wait(t, yard.Timeout)
 		if out := y.Run(t, "wait", "three", "three").OK(t).Stdout; out != "3\n3\n" {
 			t.Errorf("afterwards: %q", out)
 		}

@@ -163,6 +163,29 @@ func checkVariables(t *testing.T, in inspection, env string) {
 	}
 }
 
+// TestInspect_SaysWhatTheHeaderSays: the limits that nothing enforces, and that
+// there is no such command. Twin: one that there is.
+func TestInspect_SaysWhatTheHeaderSays(t *testing.T) {
+	yard.Each(t, func(t *testing.T, y *yard.Yard) {
+		header := y.Run(t, "run", "--", "true").OK(t).Stderr
+		said := y.Run(t, "inspect", "--", "true").OK(t).Stdout
+		if strings.Contains(said, "finds no program") {
+			t.Errorf("twin: %s", said)
+		}
+		for line := range strings.Lines(header) {
+			if limit, ok := strings.CutPrefix(strings.TrimSpace(line), "bailey: limit "); ok && !strings.Contains(said, limit) {
+				t.Errorf("%q is not in %s", limit, said)
+			}
+		}
+		if said := y.Run(t, "inspect", "--", "no-such-program").OK(t).Stdout; !strings.Contains(said, "the sandbox finds no program no-such-program") {
+			t.Error(said)
+		}
+		if r := y.Run(t, "run", "--quiet", "--", "no-such-program"); r.Code != 127 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 // TestInspect_RefusesAsARunDoes: what a run refuses, inspect does.
 func TestInspect_RefusesAsARunDoes(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ type Row struct {
 	Started    time.Time // when the first call began
 	Models     []string  // that were called, in the order of their names
 	Requests   int64
+	Estimated  int64 // of the requests: those whose usage nobody said
 	Input      int64 // tokens that were neither read from a cache nor written to one
 	Output     int64
 	CacheRead  int64
@@ -161,6 +162,9 @@ func (s *summary) settled(d Day, r *record) {
 	}
 	s.count(d, r, func(row *Row) {
 		row.Requests++
+		if r.Estimated {
+			row.Estimated++
+		}
 		row.Input = pricing.Add(row.Input, max(u.Input, 0))
 		row.Output = pricing.Add(row.Output, max(u.Output, 0))
 		row.CacheRead = pricing.Add(row.CacheRead, max(u.CacheRead, 0))

@@ -122,6 +122,7 @@ func named(key string, rows ...budget.Row) budget.Row {
 	out := budget.Row{Key: key}
 	for _, r := range rows {
 		out.Requests += r.Requests
+		out.Estimated += r.Estimated
 		out.Input += r.Input
 		out.Output += r.Output
 		out.CacheRead += r.CacheRead
@@ -133,6 +134,27 @@ func named(key string, rows ...budget.Row) budget.Row {
 		out.OpenCost += r.OpenCost
 	}
 	return out
+}
+
+// TestReport_CountsEstimates: what the provider did not say is told apart.
+func TestReport_CountsEstimates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, err := open(t.Context(), dir, "t", (&clock{noon}).now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(t, l, reserve(t, l, budget.Ask{Model: "m", Input: 1}), 1, 1)
+	if err := abandon(l, reserve(t, l, budget.Ask{Model: "m", Input: 1}), pricing.Usage{Input: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := budget.In(dir).Report(budget.ByModel, time.Time{})
+	if err != nil || r.Total.Requests != 2 || r.Total.Estimated != 1 {
+		t.Errorf("%+v, %v", r.Total, err)
+	}
 }
 
 func TestReport_OfDamagedLines(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // envCommand is the group of commands about prepared environments.
 type envCommand struct {
 	Build envBuildCommand `cmd:"" help:"Install what a project's tests need, once, for use without a network."`
-	Ls    envLsCommand    `cmd:"" help:"List the environments that were built."`
+	Ls    envLsCommand    `cmd:"" aliases:"list" help:"List the environments that were built."`
 	Show  envShowCommand  `cmd:"" help:"Say what an environment is and holds."`
 	Rm    envRmCommand    `cmd:"" help:"Remove environments."`
 	Path  envPathCommand  `cmd:"" help:"Print the folder of an environment."`

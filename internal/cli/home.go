@@ -19,7 +19,7 @@ import (
 
 // homeCommand is the group of commands about homes that are kept.
 type homeCommand struct {
-	Ls      homeLsCommand      `cmd:"" help:"List the homes."`
+	Ls      homeLsCommand      `cmd:"" aliases:"list" help:"List the homes."`
 	Inspect homeInspectCommand `cmd:"" help:"Say what a home is, and which logins it holds."`
 	Rm      homeRmCommand      `cmd:"" help:"Remove homes, and the logins in them."`
 	Export  homeExportCommand  `cmd:"" help:"Write a home as a tar archive, without its logins."`

@@ -21,7 +21,7 @@ import (
 
 // modelsCommand is the group of commands about models.
 type modelsCommand struct {
-	List    modelsListCommand    `cmd:"" help:"List the models that sandboxes may use."`
+	List    modelsListCommand    `cmd:"" aliases:"ls" help:"List the models that sandboxes may use."`
 	Check   modelsCheckCommand   `cmd:"" help:"Say what is wrong with models.yaml, its keys and its providers."`
 	Test    modelsTestCommand    `cmd:"" help:"Ask a model for one word, and print who answered and what it used."`
 	Example modelsExampleCommand `cmd:"" help:"Print a models.yaml to begin with, or write it."`

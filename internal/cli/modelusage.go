@@ -23,9 +23,9 @@ type usageCommand struct {
 
 // Help is what `bailey usage --help` says beyond the flags.
 func (usageCommand) Help() string {
-	return `Adds up the calls of models that went through bailey. INPUT is the tokens that were neither read from the provider's cache nor written to it; OUTPUT holds those of thinking. COST is of the calls whose model had a price. OPEN is what is reserved by calls that are under way; where a process died with one it stays there, and counts as spent on its day.
+	return `Adds up the calls of models that went through bailey. INPUT is the tokens that were neither read from the provider's cache nor written to it; OUTPUT holds those of thinking. COST is of the calls whose model had a price. Of an answer that broke off or said no usage what stands there is an estimate, and REQUESTS says how many those are. OPEN is what is reserved by calls that are under way; where a process died with one it stays there, and counts as spent on its day.
 
-With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and open_requests and open_tokens where there are some. By task, in the order in which they began, there are started and models too, and the key is the task's id, as bailey task ls has it. Of a run that is no task it is the id of its sandbox; the text has the end of that alone, which the run's name ends in.
+With --json: an array of objects with key, requests, input_tokens, output_tokens, cache_read, cache_write and cost_usd, which is null where no call had a price; and estimated_requests (of requests), open_requests and open_tokens where there are some. By task, in the order in which they began, there are started and models too, and the key is the task's id, as bailey task ls has it. Of a run that is no task it is the id of its sandbox; the text has the end of that alone, which the run's name ends in.
 
 Examples:
   bailey usage --since 7d --by day
@@ -38,6 +38,7 @@ type usageRow struct {
 	Started      string   `json:"started,omitempty"`
 	Models       []string `json:"models,omitempty"`
 	Requests     int64    `json:"requests"`
+	Estimated    int64    `json:"estimated_requests,omitempty"`
 	Input        int64    `json:"input_tokens"`
 	Output       int64    `json:"output_tokens"`
 	CacheRead    int64    `json:"cache_read"`
@@ -67,7 +68,7 @@ func (c *usageCommand) Run(a *app) error {
 	if c.JSON {
 		rows := make([]usageRow, 0, len(report.Rows))
 		for _, r := range report.Rows {
-			row := usageRow{Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, OpenRequests: r.Open, OpenTokens: r.OpenTokens}
+			row := usageRow{Key: r.Key, Requests: r.Requests, Estimated: r.Estimated, Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, OpenRequests: r.Open, OpenTokens: r.OpenTokens}
 			if by == budget.ByTask {
 				row.Started, row.Models = r.Started.UTC().Format(time.RFC3339), r.Models
 			}
@@ -94,14 +95,17 @@ func (c *usageCommand) table(a *app, report budget.Report) error {
 	title := map[string]string{"model": "MODEL", "task": "STARTED\tTASK\tMODELS", "day": "DAY"}[c.By]
 	_, _ = fmt.Fprintln(w, title+"\tREQUESTS\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tCOST\tOPEN")
 	row := func(key string, r budget.Row) {
-		cost, open := "-", "-"
+		requests, cost, open := strconv.FormatInt(r.Requests, 10), "-", "-"
+		if r.Estimated > 0 {
+			requests += fmt.Sprintf(" (%d estimated)", r.Estimated)
+		}
 		if r.Priced {
 			cost = r.Cost.String()
 		}
 		if r.Open > 0 {
 			open = fmt.Sprintf("%d (%s)", r.Open, spell.Count(int(r.OpenTokens), "token"))
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", key, r.Requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", key, requests, r.Input, r.Output, r.CacheRead, r.CacheWrite, cost, open)
 	}
 	for _, r := range report.Rows {
 		key := terminal.Sanitize(r.Key)

@@ -20,7 +20,7 @@ import (
 type phaseCommand struct {
 	Run    phaseRunCommand    `cmd:"" help:"Have agents do the units of a plan, one after another: each is validated in a sandbox, committed on this side, and pushed."`
 	Status phaseStatusCommand `cmd:"" help:"Print how far a plan has come."`
-	Ls     phaseLsCommand     `cmd:"" help:"List the plans that were run, and how far they have come."`
+	Ls     phaseLsCommand     `cmd:"" aliases:"list" help:"List the plans that were run, and how far they have come."`
 	Stop   phaseStopCommand   `cmd:"" help:"End a plan that runs, behind the unit that goes on or at once. It can be taken up again."`
 }
 

@@ -19,7 +19,7 @@ import (
 // secretCommand is the group of commands about secrets at rest.
 type secretCommand struct {
 	Set    secretSetCommand    `cmd:"" help:"Keep a secret, and say where its value may go."`
-	Ls     secretLsCommand     `cmd:"" help:"List the secrets, without their values."`
+	Ls     secretLsCommand     `cmd:"" aliases:"list" help:"List the secrets, without their values."`
 	Show   secretShowCommand   `cmd:"" help:"Print where a secret may go. Nothing prints its value."`
 	Edit   secretEditCommand   `cmd:"" help:"Change where a secret may go."`
 	Rotate secretRotateCommand `cmd:"" help:"Give a secret another value."`
@@ -128,6 +128,10 @@ func (c *secretLsCommand) Run(a *app) error {
 	list := l.Secrets
 	if c.JSON {
 		return printJSON(a.stdout, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "There are no secrets yet. bailey secret set NAME keeps one.")
+		return err
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tVARIABLE\tHOSTS\tPLACE\tREVISION\tCHANGED")

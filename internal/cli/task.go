@@ -18,7 +18,7 @@ import (
 // taskCommand is the group of commands about tasks.
 type taskCommand struct {
 	Run     taskRunCommand     `cmd:"" help:"Hand a task to an agent, which works on a copy of a repository and gives back a branch."`
-	Ls      taskLsCommand      `cmd:"" help:"List tasks."`
+	Ls      taskLsCommand      `cmd:"" aliases:"list" help:"List tasks."`
 	Show    taskShowCommand    `cmd:"" help:"Print what is known of a task, its report and what it changed."`
 	Logs    taskLogsCommand    `cmd:"" help:"Print what happened to a task."`
 	Diff    taskDiffCommand    `cmd:"" help:"Print the diff of a task."`

@@ -67,10 +67,15 @@ func (a *app) newest(name string, id bailey.SandboxID) (journal.Kept, error) {
 		return journal.Kept{}, err
 	}
 	i := slices.IndexFunc(runs, func(k journal.Kept) bool { return k.Name == name && (id == "" || k.ID == id) })
-	if i >= 0 {
+	if i >= 0 && (id != "" || runs[i].Lasts) {
 		return runs[i], nil
 	}
-	if _, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status); err != nil {
+	// What runs now under that name may be newer, and not in the background.
+	now, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status)
+	if i >= 0 && (err != nil || now.ID == runs[i].ID) {
+		return runs[i], nil
+	}
+	if err != nil {
 		return journal.Kept{}, err
 	}
 	return journal.Kept{}, bailey.NewError(bailey.Invalid, "sandbox "+name+" is not in the background: the exit code is that of its bailey run", "bailey run --detach starts one that can be waited for")

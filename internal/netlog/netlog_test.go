@@ -371,6 +371,17 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// TestOf_MarksAnEstimate: what the provider did not say is no count.
+func TestOf_MarksAnEstimate(t *testing.T) {
+	t.Parallel()
+	for estimated, want := range map[bool]string{false: "3 tokens in, 4 out", true: "3 tokens in, 4 out; estimated: the answer did not say it"} {
+		e := bailey.Event{Type: bailey.EventModelCall, Model: "small", Use: &bailey.ModelUse{Input: 3, Output: 4, Estimated: estimated}}
+		if r, ok := netlog.Of(e, "box", "sbx_0011223344556677"); !ok || r.Message != want {
+			t.Errorf("%t: %q", estimated, r.Message)
+		}
+	}
+}
+
 // TestOf_NamesWhatAModelWasAskedFor: a list of models is no call of one.
 func TestOf_NamesWhatAModelWasAskedFor(t *testing.T) {
 	t.Parallel()

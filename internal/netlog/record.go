@@ -83,6 +83,9 @@ func ofModel(r Record, e bailey.Event) Record {
 		if u.CostUSD != "" {
 			parts = append(parts, u.CostUSD+" USD")
 		}
+		if u.Estimated {
+			parts = append(parts, "estimated: the answer did not say it")
+		}
 	}
 	if len(e.Removed) > 0 {
 		parts = append(parts, "taken out: "+strings.Join(e.Removed, ", "))
