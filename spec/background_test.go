@@ -146,6 +146,11 @@ func TestBackground_EndsAreKnown(t *testing.T) {
 		if out := y.Run(t, "wait", "three", "three").OK(t).Stdout; out != "3\n3\n" {
 			t.Errorf("afterwards: %q", out)
 		}
+		for _, args := range [][]string{{"cp", "x", "three:"}, {"cp", "three:x", "."}, {"stats", "--no-stream", "three"}, {"net", "why", "--sandbox", "three", "example.com"}, {"net", "allow", "--sandbox", "three", "example.com"}, {"stop", "three"}, {"exec", "three", "true"}, {"doctor", "--live", "three"}} {
+			if r := y.Run(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, "has ended, with exit code 3") {
+				t.Errorf("%v: %+v", args, r)
+			}
+		}
 		background(t, y, "killed", "sleep 60")
 		if err := syscall.Kill(holderOf(t, y, "killed"), syscall.SIGKILL); err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func (a *app) pending(sandbox string) ([]control.Pending, error) {
 	for _, name := range names {
 		got, err := control.AskNet(a.ctx, a.host.Dirs.Runtime, name, control.NetRequest{Do: control.NetPending})
 		if err != nil && sandbox != "" {
-			return nil, err
+			return nil, a.over(name, err)
 		}
 		out = append(out, got.Pending...)
 	}
@@ -129,7 +129,7 @@ func (a *app) net(do string, c *answerFlags) error {
 	}
 	got, err := control.AskNet(a.ctx, a.host.Dirs.Runtime, name, r)
 	if err != nil {
-		return err
+		return a.over(name, err)
 	}
 	_, err = fmt.Fprintln(a.stdout, terminal.Sanitize(got.Said))
 	return err

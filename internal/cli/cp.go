@@ -68,7 +68,7 @@ func (c *cpCommand) Run(a *app) error {
 		report, err = transfer.In(a.ctx, cfg, r)
 	}
 	c.tell(a, report, err == nil)
-	return err
+	return a.over(name, err)
 }
 
 // remote cuts NAME:PATH. As for docker, what begins with a slash or a dot is a

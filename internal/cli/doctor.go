@@ -104,7 +104,7 @@ func (a *app) reportLayers(rows []doctor.Row, asJSON bool) error {
 func (c *doctorCommand) live(a *app) error {
 	info, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, c.Live, control.Status)
 	if err != nil {
-		return err
+		return run.Over(a.host, c.Live, err)
 	}
 	if info.Status != "running" {
 		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("sandbox %s is %s", c.Live, info.Status), "try again while it is running")

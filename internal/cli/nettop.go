@@ -182,7 +182,7 @@ func (c *netTopCommand) Run(a *app) error {
 	}
 	if c.Sandbox != "" { // a slip is no quiet sandbox
 		if _, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, string(c.Sandbox), control.Status); err != nil {
-			return err
+			return a.over(string(c.Sandbox), err)
 		}
 	}
 	ctx, cancel := context.WithCancel(a.ctx)

@@ -109,7 +109,7 @@ func (c *statsCommand) look(a *app) ([]control.Sample, error) {
 		case err == nil:
 			there = append(there, samples[i])
 		case len(c.Name) > 0: // of all, one that has ended is one less
-			return nil, err
+			return nil, a.over(names[i], err)
 		}
 	}
 	return there, nil

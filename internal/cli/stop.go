@@ -42,6 +42,19 @@ func (a *app) stop(name string) error {
 	return a.untilGone(name, info)
 }
 
+// over says of a sandbox that is not there any more how it ended. What else is
+// not found there is as it was.
+func (a *app) over(name string, err error) error {
+	if bailey.KindOf(err) != bailey.NotFound {
+		return err
+	}
+	_, _, gone := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status)
+	if bailey.KindOf(gone) != bailey.NotFound {
+		return err
+	}
+	return run.Over(a.host, name, err)
+}
+
 func (a *app) untilGone(name string, info control.Info) error {
 	deadline := time.After(stopWithin)
 	for {

@@ -108,7 +108,7 @@ func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testRep
 		Protocol: ask.Protocol, Host: ask.Host, Addr: ask.Addr, Port: ask.Port, Method: ask.Method, Path: ask.Path,
 	})
 	if err != nil {
-		return testReport{}, nil, err
+		return testReport{}, nil, a.over(string(c.Sandbox), err)
 	}
 	verdict := bailey.Deny
 	switch d.Verdict {

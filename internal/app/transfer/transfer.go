@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -173,6 +174,9 @@ func (c *copying) written() []string {
 func hostError(what, name string, err error) error {
 	if _, ok := errors.AsType[*bailey.Error](err); ok {
 		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("%s %s: there is no such file or folder on this machine", what, name), "the path is one from the folder that you are in; NAME:PATH is one in a sandbox")
 	}
 	return bailey.WrapError(bailey.Unavailable, what+" "+name, err, "in the workspace no link is followed; otherwise see whether it is there and may be written to")
 }
