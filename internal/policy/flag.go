@@ -8,6 +8,12 @@ import (
 	"github.com/bailey-dev/bailey"
 )
 
+// Nameable reports whether a rule can name a host; "" stands for an address.
+func Nameable(host string) bool {
+	_, err := ParseRule(host)
+	return host == "" || err == nil
+}
+
 // Together returns values of --allow for a host in the shortest form that
 // allows the same. The two ports of the web are what a rule without a port means.
 func Together(host string, values []string) []string {
