@@ -66,7 +66,7 @@ func TestService_RefusesAtTheCall(t *testing.T) {
 		d := newTaskDesk(t, y, "anthropic", "", provider.Say("one"))
 		empty := filepath.Join(y.Dir, "empty")
 		d.git("init", "-q", empty)
-		d.refused([]string{"/nope does not exist"}, "task", "run", "--repo", "/nope", "true")
+		d.refused([]string{"/nope does not exist", "repo_path (--repo)"}, "task", "run", "--repo", "/nope", "true")
 		d.refused([]string{y.Dir + "/nope does not exist"}, "task", "run", "--repo", y.Dir+"/nope", "true")
 		d.refused([]string{`--harness: unknown agent "claud"`, `did you mean "claude"?`}, "task", "run", "--harness", "claud", "true")
 		d.refused([]string{"--harness: qwen does not work on tasks", "claude, codex, gemini, opencode, pi"}, "task", "run", "--harness", "qwen", "true")
