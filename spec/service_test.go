@@ -53,7 +53,7 @@ func TestService_ReadsTheSettingsAnew(t *testing.T) {
 	if s, _ := d.run("echo made >made.txt"); s.Status != "success" {
 		t.Errorf("twin: %+v", s)
 	}
-	d.refused([]string{`the running service finds no agent "codex" that could work with a model`, "the PATH of its start", filepath.Dir(y.Home), "bailey serve stop"}, "task", "run", "--harness", "codex", "true")
+	d.refused([]string{`agent "codex" does not speak the protocol of model small`, "with it can: "}, "task", "run", "--harness", "codex", "true")
 	d.y.Run(t, "serve", "stop").OK(t)
 	d.config("tasks: {roots: [src]}\n")
 	d.refused([]string{"could not be started", file + ":1:17"}, "task", "ls")
@@ -66,11 +66,13 @@ func TestService_RefusesAtTheCall(t *testing.T) {
 		d := newTaskDesk(t, y, "anthropic", "", provider.Say("one"))
 		empty := filepath.Join(y.Dir, "empty")
 		d.git("init", "-q", empty)
-		d.refused([]string{"/nope does not exist"}, "task", "run", "--repo", "/nope", "true")
+		d.refused([]string{"/nope does not exist", "repo_path (--repo)"}, "task", "run", "--repo", "/nope", "true")
 		d.refused([]string{y.Dir + "/nope does not exist"}, "task", "run", "--repo", y.Dir+"/nope", "true")
+		d.refused([]string{`--harness: unknown agent "claud"`, `did you mean "claude"?`}, "task", "run", "--harness", "claud", "true")
+		d.refused([]string{"--harness: qwen does not work on tasks", "claude, codex, gemini, opencode, pi"}, "task", "run", "--harness", "qwen", "true")
 		d.refused([]string{"/usr lies outside"}, "task", "run", "--repo", "/usr", "true")
 		d.refused([]string{empty + " has no commit yet", "hint: commit something"}, "task", "run", "--repo", empty, "true")
-		d.refused([]string{"there is no commit nope"}, "task", "run", "--ref", "nope", "true")
+		d.refused([]string{"there is no commit nope in the repository " + y.Dir, "(--ref)"}, "task", "run", "--ref", "nope", "true")
 		d.refused([]string{"there is no commit HEAD~9"}, "task", "run", "--ref", "HEAD~9", "true")
 		d.refused([]string{"nope"}, "task", "run", "--environment", "nope", "true")
 		asked := strings.Join([]string{

@@ -101,7 +101,7 @@ func (r *repository) resolve(ctx context.Context, g git, words string) (string, 
 		base, suffix = words[:i], words[i:]
 	}
 	if strings.Trim(suffix, "~^0123456789") != "" {
-		return "", noCommit(words)
+		return "", r.noCommit(words)
 	}
 	id, err := r.name(base)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *repository) resolve(ctx context.Context, g git, words string) (string, 
 	}
 	if id == "" {
 		if len(base) < 7 || strings.Trim(base, "0123456789abcdef") != "" {
-			return "", noCommit(words)
+			return "", r.noCommit(words)
 		}
 		id = base // the beginning of an id
 	}
@@ -118,13 +118,13 @@ func (r *repository) resolve(ctx context.Context, g git, words string) (string, 
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return "", noCommit(words)
+		return "", r.noCommit(words)
 	}
 	return commit, nil
 }
 
-func noCommit(words string) error {
-	return bailey.NewError(bailey.NotFound, "there is no commit "+printable(words), "name a branch, a tag or an object id")
+func (r *repository) noCommit(words string) error {
+	return bailey.NewError(bailey.NotFound, "there is no commit "+printable(words)+" in the repository "+r.root, "ref (--ref) is a branch, a tag or the id of a commit: `git branch` and `git log` list them")
 }
 
 // name returns the object id of what a person calls a reference, or "" if

@@ -74,13 +74,13 @@ func (at Repository) outside() error {
 func notFolder(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		return bailey.NewError(bailey.Forbidden, path+" has a symbolic link in it", "name the folder by its own path, as `pwd -P` prints it")
+		return bailey.NewError(bailey.Forbidden, path+" has a symbolic link in it", "repo_path (--repo) is the folder by its own path, as `pwd -P` prints it")
 	case errors.Is(err, fs.ErrNotExist):
-		return bailey.NewError(bailey.NotFound, path+" does not exist", "name a folder in a git repository")
+		return bailey.NewError(bailey.NotFound, path+" does not exist", "repo_path (--repo) is a folder in a git repository")
 	case errors.Is(err, syscall.ENOTDIR):
-		return bailey.NewError(bailey.Invalid, path+" is not a folder", "name a folder in a git repository")
+		return bailey.NewError(bailey.Invalid, path+" is not a folder", "repo_path (--repo) is a folder in a git repository")
 	case errors.Is(err, fs.ErrPermission):
-		return bailey.NewError(bailey.Forbidden, path+" cannot be opened", "name a folder of your own")
+		return bailey.NewError(bailey.Forbidden, path+" cannot be opened", "repo_path (--repo) is a folder of your own")
 	}
 	return fmt.Errorf("open %s: %w", path, err)
 }
@@ -114,7 +114,7 @@ func (at Repository) walkUp() (string, gitdata.Repo, error) {
 			break
 		}
 	}
-	return "", none, bailey.NewError(bailey.NotFound, at.Path+" is not in a git repository that tasks may work in", "run `git init` and commit, or name another folder")
+	return "", none, bailey.NewError(bailey.NotFound, at.Path+" is not in a git repository that tasks may work in", "name a folder of one with repo_path (--repo), or make this one: `git init`, and commit something")
 }
 
 // refuse says what is wrong with a repository.

@@ -27,7 +27,7 @@ type policyCheckCommand struct {
 
 // Help is what `bailey policy check --help` says beyond the flags.
 func (policyCheckCommand) Help() string {
-	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. What a rule says is looked at when the form of the file is right. A rule for a whole host that strangers share, such as a store of files or an edge, is good and gets a warning, with what makes it narrower.
+	return `Prints each fault as FILE:LINE:COLUMN: message, with what to write instead. What a rule says is looked at when the form of the file is right. A rule for a whole host that strangers share, such as a store of files or an edge, is good and gets a warning, with what makes it narrower. So is a project's file that would widen what you allow, with a note where it is not trusted.
 
 Exit codes: 0 when the file is good; 1 when it is not; 125 when it cannot be read.`
 }
@@ -61,7 +61,43 @@ func (c *policyCheckCommand) Run(a *app) error {
 			_, _ = fmt.Fprintf(a.stderr, "note: bailey run refuses it here: %s\n", line)
 		}
 	}
+	a.sayUntrusted(file)
 	return nil
+}
+
+// sayUntrusted says of a project's file that would widen what is allowed that
+// it does not, as long as nobody has agreed to it. A good file is good all the
+// same, and what is wrong with the person's own is told elsewhere.
+func (a *app) sayUntrusted(file *settings.File) {
+	path := file.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.host.Dir, path)
+	}
+	if filepath.Base(path) != settings.ProjectFile {
+		return
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	place := a.host.Place(dir)
+	s := settings.Sources{Flags: settings.Flags{Net: a.host.Env.Get("BAILEY_NET"), Weak: true}}
+	if s.Files, err = settings.Load(place); err != nil || s.Project == nil || s.Trusted {
+		return
+	}
+	e, err := settings.Resolve(s, place.Mirror)
+	if err != nil || len(e.Widens) == 0 {
+		return
+	}
+	for _, line := range terminal.Lines(e.Refusal()) {
+		_, _ = fmt.Fprintf(a.stderr, "note: what it adds has no effect until it is trusted: %s\n", line)
+	}
+	if no, ok := errors.AsType[*bailey.Error](e.Refusal()); ok {
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", terminal.Sanitize(no.Hint))
+	}
+	if dir != a.place().Dir {
+		_, _ = fmt.Fprintf(a.stderr, "hint: both commands are for the folder that they are run in: cd %s\n", terminal.Sanitize(dir))
+	}
 }
 
 // read reads the file that is named, or else the project's.

@@ -17,8 +17,11 @@ import (
 
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
+	"github.com/bailey-dev/bailey/internal/harness"
+	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/task"
 	"github.com/bailey-dev/bailey/internal/taskapi"
+	"github.com/bailey-dev/bailey/internal/terminal"
 )
 
 type taskRunCommand struct {
@@ -109,6 +112,9 @@ func (c *taskRunCommand) request(a *app) (task.Request, error) {
 		return r, err
 	}
 	minutes, seconds, err := c.numbers()
+	if err == nil {
+		err = c.agent()
+	}
 	if err != nil {
 		return r, err
 	}
@@ -144,6 +150,18 @@ func (c *taskRunCommand) numbers() (minutes, seconds int, err error) {
 		}
 	}
 	return timeLimit(c.Timeout, task.MostTimeout)
+}
+
+// agent checks the agent's name, which is wrong or right whatever is installed.
+func (c *taskRunCommand) agent() error {
+	name, able := string(c.Harness), harness.Executors()
+	switch {
+	case name == "" || slices.Contains(able, name):
+		return nil
+	case harness.Known(name):
+		return bailey.NewError(bailey.Invalid, fmt.Sprintf("--harness: %s does not work on tasks", name), "name one that does: "+strings.Join(able, ", "))
+	}
+	return bailey.NewError(bailey.Invalid, fmt.Sprintf("--harness: unknown agent %q", terminal.Sanitize(name)), spell.DidYouMean(name, able))
 }
 
 // freshGroup names the tasks of one command.

@@ -24,7 +24,7 @@ type netWhyCommand struct {
 
 // Help is what `bailey net why --help` says beyond the flags.
 func (netWhyCommand) Help() string {
-	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. With --json: an object with decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note; first, what has to be done before; secrets of the vault that are for the host) where it is refused; and last, the latest records (docs/events.md), the newest first.
+	return `Says what would be decided now, by what bailey run would start with here or by a sandbox that runs; what was decided last about that host; and what would allow it, as a flag and as a line of a policy file. Nothing is looked up. Of the name of a model of models.yaml it says so, how a sandbox reaches the model, and where its provider is. With --json: an object with model (name, provider, host, port, file, reach; only of a model's name), decisions, an array of objects as of bailey policy test, each with allow (flag, yaml, file, note; first, what has to be done before; secrets of the vault that are for the host) where it is refused; and last, the latest records (docs/events.md), the newest first.
 
 Examples:
   bailey net why registry.example.com
@@ -41,6 +41,7 @@ const (
 
 // whyReport is the published form of an answer.
 type whyReport struct {
+	Model     *whyModel       `json:"model,omitempty"` // it is, or is also, the name of one
 	Decisions []whyDecision   `json:"decisions"`
 	Last      []netlog.Record `json:"last"` // the newest first
 }
@@ -68,12 +69,18 @@ type mend struct {
 
 // Run answers one question.
 func (c *netWhyCommand) Run(a *app) error {
+	r := whyReport{Decisions: []whyDecision{}, Last: []netlog.Record{}, Model: a.modelNamed(c.Host)}
 	ask, written, err := question(c.Host)
+	if r.Model != nil && (err != nil || !policy.Nameable(ask.Host)) {
+		return c.show(a, r) // and nothing else has that name
+	}
 	if err != nil {
 		return err
 	}
+	if r.Model != nil {
+		r.Model.both = true
+	}
 	ask.Method, ask.Path = "GET", "/"
-	r := whyReport{Last: []netlog.Record{}}
 	if r.Last, err = c.last(a, ask, written); err != nil {
 		return err
 	}
@@ -82,14 +89,48 @@ func (c *netWhyCommand) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		m := a.mendOf(s, ask, d, asking{written || port != ask.Port, r.Last})
+		tried := slices.ContainsFunc(r.Last, func(rec netlog.Record) bool { return rec.Port == port })
+		m := a.mendOf(s, ask, d, asking{written || tried, r.Last})
 		r.Decisions = append(r.Decisions, whyDecision{d, a.withSecrets(d, m)})
 	}
+	r.together()
+	return c.show(a, r)
+}
+
+func (c *netWhyCommand) show(a *app, r whyReport) error {
 	if c.JSON {
 		return printJSON(a.stdout, r)
 	}
 	return r.print(a.stdout)
 }
+
+// together proposes what allows all that was asked for of a host in the form of
+// the end of a run: both ports of the web are a rule without a port.
+func (r *whyReport) together() {
+	var mends []*mend
+	var values []string
+	for _, d := range r.Decisions {
+		if d.Allow != nil && d.Allow.First == "" && strings.HasPrefix(d.Allow.Flag, allowFlag) {
+			mends, values = append(mends, d.Allow), append(values, strings.TrimPrefix(d.Allow.Flag, allowFlag))
+		}
+	}
+	if len(mends) < 2 {
+		return
+	}
+	host := r.Decisions[0].Host
+	short := policy.Together(host, values)
+	for i, m := range mends {
+		if slices.Contains(short, values[i]) {
+			continue
+		}
+		m.Flag = allowFlag + host
+		if m.YAML != "" {
+			m.YAML = settings.AllowLine(policy.Entry(host))
+		}
+	}
+}
+
+const allowFlag = "--allow "
 
 // decide asks about one port. The sources are those of what would start here.
 func (c *netWhyCommand) decide(a *app, ask policy.Request, port uint16) (testReport, *settings.Sources, error) {
@@ -193,7 +234,7 @@ func beyondRules(reason string) bool {
 
 // print is the answer for a person.
 func (r whyReport) print(w io.Writer) error {
-	var lines []string
+	lines := r.Model.lines()
 	for _, d := range r.Decisions {
 		lines = append(lines, "now: "+d.line())
 	}
@@ -208,7 +249,11 @@ func (r whyReport) print(w io.Writer) error {
 		if d.Allow != nil && strings.HasSuffix(d.Detail, d.Allow.Note) { // it has been said
 			d.Allow.Note = ""
 		}
-		lines = append(lines, d.Allow.lines(d.Port)...)
+		for _, line := range d.Allow.lines(d.Port) {
+			if !slices.Contains(lines, line) { // one rule can do for two ports
+				lines = append(lines, line)
+			}
+		}
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, terminal.Sanitize(line)); err != nil {

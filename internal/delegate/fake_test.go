@@ -71,7 +71,7 @@ func newFake(t *testing.T) *fakeEngine {
 	return &fakeEngine{
 		t: t, dir: t.TempDir(), boxes: map[task.ID]*box{}, refuse: map[string]error{},
 		behave: func(b *box) { b.says(`{"turn":1}`); b.end(0, "") },
-		models: []task.Model{{ID: "small", Default: true, Dialect: "messages", MaxAgents: 2, Harnesses: []string{"claude", "pi"}, Price: &task.Price{}}, {ID: "free", MaxAgents: 1, Harnesses: []string{"codex"}}, {ID: "alone"}},
+		models: []task.Model{{ID: "small", Default: true, Dialect: "messages", MaxAgents: 2, Harnesses: []string{"claude", "pi"}, Price: &task.Price{}}, {ID: "free", MaxAgents: 1, Harnesses: []string{"codex"}, Installable: []task.Installable{{Harness: "opencode", Install: "npm install -g opencode-ai"}}}, {ID: "alone"}, {ID: "bare", Dialect: "messages", Installable: []task.Installable{{Harness: "claude", Install: "npm install -g @anthropic-ai/claude-code"}}}},
 	}
 }
 

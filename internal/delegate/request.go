@@ -16,6 +16,7 @@ import (
 	"github.com/bailey-dev/bailey/internal/budget"
 	"github.com/bailey-dev/bailey/internal/spell"
 	"github.com/bailey-dev/bailey/internal/task"
+	"github.com/bailey-dev/bailey/internal/transcript"
 )
 
 // Bounds of what a request names.
@@ -78,7 +79,7 @@ func checkRepo(p string) error {
 func checkRef(ref string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }
 	if strings.HasPrefix(ref, "-") || len(ref) > mostRef || strings.ContainsFunc(ref, bad) {
-		return invalid(fmt.Sprintf("%q names no commit", line(ref, mostName)), "name a branch, a tag or the id of a commit")
+		return invalid(fmt.Sprintf("ref %q names no commit", line(ref, mostName)), "name a branch, a tag or the id of a commit")
 	}
 	return nil
 }
@@ -113,6 +114,8 @@ func checkNumbers(r *task.Request) error {
 func checkNames(r *task.Request) error {
 	odd := func(s string) bool { return line(s, len(s)+1) != s }
 	switch {
+	case r.Harness != "" && !slices.Contains(transcript.Agents(), r.Harness):
+		return invalid(fmt.Sprintf("harness: no agent that works on tasks has the name %q", line(r.Harness, mostName)), spell.DidYouMean(r.Harness, transcript.Agents()))
 	case len(r.Name) > mostName || odd(r.Name):
 		return invalid(fmt.Sprintf("the name %q is too long or not printable", line(r.Name, mostName)), fmt.Sprintf("at most %d bytes on one line", mostName))
 	case len(r.Group) > mostName || odd(r.Group):
@@ -144,26 +147,66 @@ func (s *Service) choose(r *task.Request, models []task.Model) (task.Model, erro
 	}
 	m := models[i]
 	r.Model = m.ID
+	return m, s.chooseAgent(r, &m)
+}
+
+// chooseAgent fills in the agent of a request, or says why it has none that
+// works with its model, and which one would.
+func (s *Service) chooseAgent(r *task.Request, m *task.Model) error {
+	wanted := func(x task.Installable) bool { return x.Harness == r.Harness }
 	switch {
-	case len(m.Harnesses) == 0:
-		return m, bailey.NewError(bailey.Unavailable, fmt.Sprintf("the running service finds no agent that speaks the protocol of model %s (%s)", m.ID, m.Dialect), "install one that does (docs/agents.md), or name another model; "+s.looked())
-	case r.Harness == "":
+	case slices.Contains(m.Harnesses, r.Harness):
+		return nil
+	case r.Harness == "" && len(m.Harnesses) > 0:
 		r.Harness = m.Harnesses[0]
-	case !slices.ContainsFunc(models, func(m task.Model) bool { return slices.Contains(m.Harnesses, r.Harness) }):
-		return m, bailey.NewError(bailey.NotFound, fmt.Sprintf("the running service finds no agent %q that could work with a model", line(r.Harness, mostName)),
-			"with model "+m.ID+" can: "+strings.Join(m.Harnesses, ", ")+"; "+s.looked())
-	case !slices.Contains(m.Harnesses, r.Harness):
-		return m, invalid(fmt.Sprintf("agent %q does not speak the protocol of model %s (%s)", line(r.Harness, mostName), m.ID, m.Dialect),
-			"with it can: "+strings.Join(m.Harnesses, ", ")+"; "+s.looked())
+		return nil
+	case r.Harness == "" && len(m.Installable) == 0:
+		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("no agent that works on tasks speaks the protocol of model %s (%s)", m.ID, m.Dialect), "name another model")
+	case r.Harness == "":
+		return bailey.NewError(bailey.Unavailable, fmt.Sprintf("the running service finds no agent that speaks the protocol of model %s (%s)", m.ID, m.Dialect),
+			"install one that does: "+installs(m.Installable)+"; "+s.looked())
+	case slices.ContainsFunc(m.Installable, wanted):
+		return bailey.NewError(bailey.NotFound, fmt.Sprintf("the running service does not find the agent %q", r.Harness), s.whereFrom(r.Harness, m))
 	}
-	return m, nil
+	return invalid(fmt.Sprintf("agent %q does not speak the protocol of model %s (%s)", line(r.Harness, mostName), m.ID, m.Dialect), s.fitting(m))
+}
+
+// whereFrom says how to have an agent that is not installed, and what there is
+// in its place.
+func (s *Service) whereFrom(agent string, m *task.Model) string {
+	i := slices.IndexFunc(m.Installable, func(x task.Installable) bool { return x.Harness == agent })
+	hint := "install it: " + m.Installable[i].Install
+	if len(m.Harnesses) > 0 {
+		hint += "; or name one that it finds and that works with model " + m.ID + ": " + strings.Join(m.Harnesses, ", ")
+	}
+	return hint + "; " + s.looked()
+}
+
+// fitting names the agents that work with a model.
+func (s *Service) fitting(m *task.Model) string {
+	switch {
+	case len(m.Harnesses) > 0:
+		return "with it can: " + strings.Join(m.Harnesses, ", ") + "; or name another model"
+	case len(m.Installable) > 0:
+		return "with it can, once installed: " + installs(m.Installable) + "; or name another model; " + s.looked()
+	}
+	return "name another model"
+}
+
+// installs lists agents with the commands that install them.
+func installs(list []task.Installable) string {
+	out := make([]string, 0, len(list))
+	for _, x := range list {
+		out = append(out, x.Harness+" (`"+x.Install+"`)")
+	}
+	return strings.Join(out, ", ")
 }
 
 // looked says where agents are looked for, and how to have that be another
 // place.
 func (s *Service) looked() string {
 	const most = 2048
-	return fmt.Sprintf("it looks on the PATH of its start, %q: after bailey serve stop the next command starts it with its own", line(s.cfg.Path, most))
+	return fmt.Sprintf("the service looks on the PATH that it was started with, which is %q; where yours has the agent and this one has not, `bailey serve stop`, and your next command starts it with yours", line(s.cfg.Path, most))
 }
 
 func idsOf(models []task.Model) []string {

@@ -277,15 +277,16 @@ func (s *Service) Delegate(ctx context.Context, r task.Request) (task.Task, erro
 	if t, found, err := s.same(r.IdempotencyKey, asked); found || err != nil {
 		return t, err
 	}
+	// The place first: what is wrong with it is so whatever is installed.
+	found, err := s.cfg.Engine.Examine(ctx, launcher.ExamineRequest{ID: newID("look", s.taken), Path: r.RepoPath, Ref: r.Ref, Environment: r.Environment})
+	if err != nil {
+		return task.Task{}, err
+	}
 	models, err := s.cfg.Engine.Models(ctx)
 	if err != nil {
 		return task.Task{}, err
 	}
 	m, err := s.choose(&r, models)
-	if err != nil {
-		return task.Task{}, err
-	}
-	found, err := s.cfg.Engine.Examine(ctx, launcher.ExamineRequest{ID: newID("look", s.taken), Path: r.RepoPath, Ref: r.Ref, Environment: r.Environment})
 	if err != nil {
 		return task.Task{}, err
 	}

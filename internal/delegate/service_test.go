@@ -127,9 +127,12 @@ func TestDelegate_SaysWhatIsWrong(t *testing.T) {
 			"option":        {func(r *task.Request) { r.Ref = "--upload-pack=x" }, bailey.Invalid, "names no commit"},
 			"two words":     {func(r *task.Request) { r.Ref = "a b" }, bailey.Invalid, "names no commit"},
 			"model":         {func(r *task.Request) { r.Model = "smal" }, bailey.NotFound, "no model"},
-			"no agent":      {func(r *task.Request) { r.Model = "alone" }, bailey.Unavailable, "no agent"},
+			"no agent":      {func(r *task.Request) { r.Model = "alone" }, bailey.Unavailable, "no agent that works on tasks speaks"},
 			"wrong agent":   {func(r *task.Request) { r.Harness = "codex" }, bailey.Invalid, "does not speak the protocol"},
-			"unknown agent": {func(r *task.Request) { r.Harness = "nobody" }, bailey.NotFound, "finds no agent"},
+			"unknown agent": {func(r *task.Request) { r.Harness = "nobody" }, bailey.Invalid, `harness: no agent that works on tasks has the name "nobody"`},
+			"no task agent": {func(r *task.Request) { r.Harness = "qwen" }, bailey.Invalid, `harness: no agent that works on tasks has the name "qwen"`},
+			"not installed": {func(r *task.Request) { r.Model, r.Harness = "free", "opencode" }, bailey.NotFound, `does not find the agent "opencode"`},
+			"none fits":     {func(r *task.Request) { r.Model = "bare" }, bailey.Unavailable, "finds no agent that speaks the protocol of model bare (messages)"},
 			"turns":         {func(r *task.Request) { r.MaxTurns = 1001 }, bailey.Invalid, "max_turns"},
 			"minutes":       {func(r *task.Request) { r.TimeoutMinutes = 241 }, bailey.Invalid, "timeout_minutes"},
 			"seconds":       {func(r *task.Request) { r.TimeoutSeconds = 4*3600 + 1 }, bailey.Invalid, "timeout_seconds is 14401: 1 to 14400"},
@@ -155,6 +158,60 @@ func TestDelegate_SaysWhatIsWrong(t *testing.T) {
 		}
 		twin := d.delegate(want("work")) // the same way in lets a right one through
 		d.finish(twin.ID)
+	})
+}
+
+// TestDelegate_SaysWhichAgentWouldDo: what to install, and whose PATH is looked at.
+func TestDelegate_SaysWhichAgentWouldDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, newFake(t), folder(t), func(c *delegate.Config) { c.Path = "/opt/its/bin:/bin" })
+		defer d.close()
+		synctest.Wait()
+		const looked = `the PATH that it was started with, which is "/opt/its/bin:/bin"`
+		for name, c := range map[string]struct {
+			model, agent string
+			hint         []string
+		}{
+			"none is installed": {"bare", "", []string{"claude (`npm install -g @anthropic-ai/claude-code`)", looked, "bailey serve stop"}},
+			"the one is not":    {"free", "opencode", []string{"install it: npm install -g opencode-ai", "works with model free: codex", looked}},
+			"it would not do":   {"bare", "codex", []string{"once installed: claude (`npm install", looked}},
+			"another does":      {"small", "codex", []string{"with it can: claude, pi"}},
+			"nearly a name":     {"small", "calude", []string{`did you mean "claude"? known: claude, codex, gemini, opencode, pi`}},
+		} {
+			r := want("work")
+			r.Model, r.Harness = c.model, c.agent
+			_, err := d.Delegate(t.Context(), r)
+			e, ok := errors.AsType[*bailey.Error](err)
+			for _, w := range c.hint {
+				if !ok || !strings.Contains(e.Hint, w) {
+					t.Errorf("%s does not say %q: %+v", name, w, e)
+				}
+			}
+		}
+	})
+}
+
+// TestDelegate_LooksAtThePlaceFirst: a repository or commit that is none is
+// said as such, also where no agent is installed.
+func TestDelegate_LooksAtThePlaceFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake(t)
+		d := open(t, e, folder(t))
+		defer d.close()
+		synctest.Wait()
+		r := want("work")
+		r.Model = "bare"
+		if _, err := d.Delegate(t.Context(), r); bailey.KindOf(err) != bailey.Unavailable {
+			t.Fatalf("twin: %v", err)
+		}
+		e.mu.Lock()
+		e.refuse["examine"] = bailey.NewError(bailey.NotFound, "there is no commit nope", "")
+		e.mu.Unlock()
+		if _, err := d.Delegate(t.Context(), r); err == nil || err.Error() != "there is no commit nope" {
+			t.Errorf("%v", err)
+		}
 	})
 }
 

@@ -265,7 +265,7 @@ func parseAuthority(s, port string) (authority, error) {
 func (f *flow) explainConnect(what string) {
 	d := f.decision
 	status := refusalStatus(d.Reason)
-	body := explanation("refused", what, d)
+	body := explanation(what, d)
 	f.farewell(fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Bailey-Reason: %s\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, http.StatusText(status), d.Reason, len(body), body))
 }
@@ -281,9 +281,16 @@ func refusalStatus(reason string) int {
 	return http.StatusForbidden
 }
 
-// explanation is the text of a refusal, for a person or an agent to read.
-func explanation(verb, what string, d bailey.Decision) string {
-	return fmt.Sprintf("bailey %s %s: %s.\n%s\n", verb, what, d.Reason, d.Detail)
+// explanation is the text of a refusal, or of a failure to reach what is
+// allowed, for a person or an agent to read.
+func explanation(what string, d bailey.Decision) string {
+	verb, why := "refused", d.Reason
+	if words := policy.Unreached(d.Reason); words != "" {
+		verb, why = "could not pass on", words+" ("+d.Reason+")"
+	} else if d.Verdict == bailey.Allow {
+		verb = "could not pass on"
+	}
+	return fmt.Sprintf("bailey %s %s: %s.\n%s\n", verb, what, why, d.Detail)
 }
 
 // answer sends bytes of the proxy's own to the sandbox.

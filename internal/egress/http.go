@@ -612,13 +612,9 @@ func (e *exchange) explain(w http.ResponseWriter, r *http.Request, no *refusal) 
 		h.Set("Connection", "close")
 	}
 	w.WriteHeader(no.status)
-	verb := "refused"
-	if d.Verdict == bailey.Allow {
-		verb = "could not pass on"
-	}
 	what := "this request"
 	if e.refusedHead(r) == nil {
 		what = fmt.Sprintf("%s %s (port %d)", printable(r.Method), printable(r.Host), e.f.dest.Port())
 	}
-	_, _ = io.WriteString(w, explanation(verb, what, d))
+	_, _ = io.WriteString(w, explanation(what, d))
 }

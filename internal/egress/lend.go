@@ -181,7 +181,7 @@ func (l *lent) said(err error) string {
 	if l != nil {
 		text = l.loan.Cover(text)
 	}
-	return printable(text)
+	return printableTo(text, maxSentence)
 }
 
 // finalOnly passes on no informational answers, which nobody looks through for

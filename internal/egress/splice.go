@@ -81,7 +81,7 @@ func (f *flow) dialAny(ctx context.Context, list judged) (*net.TCPConn, error) {
 		f.dialled.Store(&to)
 		return tcp, nil
 	}
-	return nil, errors.Join(errs...)
+	return nil, f.unreached(errs)
 }
 
 // lastLook judges an address again before the kernel gets it. It can only

@@ -72,7 +72,7 @@ func (f *flow) dialUpstream(ctx context.Context) (*net.TCPConn, error) {
 		f.dialled.Store(&to)
 		return tcp, nil
 	}
-	return nil, fmt.Errorf("reach your upstream proxy: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("reach your upstream proxy: %w", &unreachedError{text: listed(errs), causes: errs})
 }
 
 // only is a last look that lets nothing through but one address, which the user

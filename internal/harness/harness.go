@@ -77,6 +77,17 @@ func agents() []agent {
 // Known reports whether a preset has that name.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
+// Install is the command that installs an agent, or "" for a name that is
+// unknown.
+func Install(name string) string {
+	for _, a := range agents() {
+		if a.name == name {
+			return a.install
+		}
+	}
+	return ""
+}
+
 // Find looks for an installed agent and says what it needs. An agent that is
 // not installed is a *bailey.Error of kind NotFound whose hint installs it; an
 // unknown name, and a model whose dialect the agent does not speak, is one of

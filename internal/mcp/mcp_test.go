@@ -219,7 +219,7 @@ func TestOtherTools(t *testing.T) {
 		{"task_status", map[string]any{"id": "t1", "wait": true}, []string{"task t1: done, success"}},
 		{"task_result", map[string]any{"id": "t1", "part": "diff", "offset": 5}, []string{"diff of task t1, from byte 5 of 200", "goes on at offset 99", notice, fenced}},
 		{"cancel_task", map[string]any{"id": "t1"}, []string{"task t1: done, cancelled"}},
-		{"list_models", nil, []string{"small (default): anthropic", "agents claude; 1 USD a million tokens in, 5 out", "agents none that is installed"}},
+		{"list_models", nil, []string{"small (default): anthropic", "agents claude; 1 USD a million tokens in, 5 out", "agents none that is installed (codex: npm install -g @openai/codex)"}},
 		{"list_tasks", nil, []string{"t119: done, success", "and 20 older tasks"}},
 		{"cleanup_delegation", map[string]any{"repo_path": "/r", "branch": "agent/t1"}, []string{"branch agent/t1 is deleted"}},
 	} {

@@ -122,7 +122,7 @@ func (f *fakeService) Check(ctx context.Context, r task.CheckRequest, progress f
 }
 
 func (*fakeService) Models(context.Context) ([]task.Model, error) {
-	return []task.Model{{ID: "small", Default: true, Dialect: "anthropic", MaxAgents: 2, Harnesses: []string{"claude"}, Price: &task.Price{Input: 1, Output: 5}}, {ID: "other"}}, nil
+	return []task.Model{{ID: "small", Default: true, Dialect: "anthropic", MaxAgents: 2, Harnesses: []string{"claude"}, Price: &task.Price{Input: 1, Output: 5}}, {ID: "other", Installable: []task.Installable{{Harness: "codex", Install: "npm install -g @openai/codex"}}}}, nil
 }
 
 func (*fakeService) Cleanup(_ context.Context, _, branch string) (task.Cleaned, error) {

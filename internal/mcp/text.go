@@ -239,10 +239,22 @@ func modelsText(models []task.Model) string {
 			mark = " (default)"
 		}
 		p.line("%s%s: %s", printable(m.ID, "-"), mark, printable(m.Description, m.Dialect))
-		p.line("  agents %s; %s; %d at work%s, %d waiting; budget %s", printable(strings.Join(m.Harnesses, ", "), "none that is installed"), priceText(m.Price),
+		p.line("  agents %s; %s; %d at work%s, %d waiting; budget %s", printable(strings.Join(m.Harnesses, ", "), "none that is installed"+installable(m)), priceText(m.Price),
 			m.Busy, mostText(m.MaxAgents), m.Queued, cmp.Or(printable(strings.Join(m.Budget, ", "), ""), "none"))
 	}
 	return p.String()
+}
+
+// installable says which agents would do for a model, once installed.
+func installable(m *task.Model) string {
+	out := make([]string, 0, len(m.Installable))
+	for _, x := range m.Installable {
+		out = append(out, x.Harness+": "+x.Install)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + printable(strings.Join(out, ", "), "") + ")"
 }
 
 func mostText(n int) string {

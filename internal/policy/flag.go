@@ -2,10 +2,29 @@ package policy
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
 )
+
+// Nameable reports whether a rule can name a host; "" stands for an address.
+func Nameable(host string) bool {
+	_, err := ParseRule(host)
+	return host == "" || err == nil
+}
+
+// Together returns values of --allow for a host in the shortest form that
+// allows the same. The two ports of the web are what a rule without a port means.
+func Together(host string, values []string) []string {
+	out := slices.Clone(values)
+	plain, secure := slices.Index(out, host+":80"), slices.Index(out, host+":443")
+	if plain >= 0 && secure >= 0 {
+		out[min(plain, secure)] = host
+		out = slices.Delete(out, max(plain, secure), max(plain, secure)+1)
+	}
+	return out
+}
 
 // AllowFlag returns the value of the --allow flag that would have let a denied
 // network event through, such as "example.com:443" or, for a name that was

@@ -142,6 +142,20 @@ func note(reason string) string {
 	return secretNote(reason)
 }
 
+// Unreached says in words why a host that the rules allow could not be reached,
+// or "" for a reason that is a refusal.
+func Unreached(reason string) string {
+	switch reason {
+	case ReasonUnresolved:
+		return "its name could not be resolved"
+	case ReasonUpstream:
+		return "it did not answer"
+	case ReasonCertificate:
+		return "its certificate does not prove its name"
+	}
+	return ""
+}
+
 // secretNote is note for placeholders that go nowhere.
 func secretNote(reason string) string {
 	switch reason {

@@ -251,6 +251,14 @@ type Model struct {
 	Budget      []string `json:"budget"`
 	Price       *Price   `json:"price"`
 	Harnesses   []string `json:"harnesses"` // installed ones that speak its dialect
+
+	Installable []Installable `json:"installable,omitempty"` // agents that speak its dialect and are not installed
+}
+
+// Installable is an agent that is not installed.
+type Installable struct {
+	Harness string `json:"harness"`
+	Install string `json:"install"` // the command that installs it
 }
 
 // Price is in USD per million tokens.

@@ -20,6 +20,7 @@ import (
 	"github.com/bailey-dev/bailey"
 	"github.com/bailey-dev/bailey/internal/config"
 	"github.com/bailey-dev/bailey/internal/phase"
+	"github.com/bailey-dev/bailey/internal/policy"
 	"github.com/bailey-dev/bailey/internal/role"
 )
 
@@ -163,7 +164,11 @@ func (h *heard) take(e bailey.Event) {
 		h.note(e.Message)
 	case bailey.EventNetDecision:
 		if e.Verdict == "deny" {
-			h.note("the network refused " + e.Host + " (" + e.Reason + ")")
+			what := "the network refused "
+			if e.Host != "" && policy.Unreached(e.Reason) != "" {
+				what = "the network could not reach "
+			}
+			h.note(what + e.Host + " (" + e.Reason + ")")
 		}
 	}
 }

@@ -3,6 +3,8 @@ package autophase
 import (
 	"strings"
 	"testing"
+
+	"github.com/bailey-dev/bailey"
 )
 
 // TestHeard_CountsCalls: what a gateway has told of counts, whether or not it lived
@@ -22,6 +24,21 @@ no event
 		h.listen(strings.NewReader(said))
 		if h.used.Tokens != 130 || h.used.Cost != "0.75" {
 			t.Errorf("%s: %d tokens, %q USD", name, h.used.Tokens, h.used.Cost)
+		}
+	}
+}
+
+// TestHeard_SaysApartWhatWasNotReached: a host that is allowed was not refused.
+func TestHeard_SaysApartWhatWasNotReached(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]bailey.Event{
+		"the network refused a.test (not-allowed)":        {Host: "a.test", Reason: "not-allowed"},
+		"the network could not reach a.test (unresolved)": {Host: "a.test", Reason: "unresolved"},
+	} {
+		h := &heard{}
+		e.Type, e.Verdict = bailey.EventNetDecision, "deny"
+		if h.take(e); len(h.notes) != 1 || h.notes[0] != want {
+			t.Errorf("%q, want %q", h.notes, want)
 		}
 	}
 }

@@ -95,9 +95,6 @@ func tasksOf(s launcher.CatalogSettings, _ config.Lookup, c *launcher.Catalog) e
 	return nil
 }
 
-// executors are the agents that tasks can have, the usual first.
-func executors() []string { return []string{"claude", "codex", "gemini", "opencode", "pi"} }
-
 // modelOf is a model as tasks see it.
 func modelOf(c *models.Config, m *models.Model, host harness.Host) task.Model {
 	out := task.Model{
@@ -121,9 +118,12 @@ func modelOf(c *models.Config, m *models.Model, host harness.Host) task.Model {
 	// An agent is looked for as it would be for a run with this model: one that
 	// does not speak its dialect is none.
 	host.Model = &harness.Model{ID: m.ID, Dialect: m.Dialect, BaseURL: "http://127.0.0.1:1", TokenVar: "TOKEN", Context: m.Context, MaxOutput: m.MaxOutput}
-	for _, name := range executors() {
-		if _, err := harness.Find(name, host); err == nil {
+	for _, name := range harness.Executors() {
+		switch _, err := harness.Find(name, host); {
+		case err == nil:
 			out.Harnesses = append(out.Harnesses, name)
+		case bailey.KindOf(err) == bailey.NotFound:
+			out.Installable = append(out.Installable, task.Installable{Harness: name, Install: harness.Install(name)})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bailey-dev/bailey/internal/launcher"
+	"github.com/bailey-dev/bailey/internal/task"
 )
 
 const someModels = `
@@ -71,12 +72,17 @@ func TestList_AgentsThatAreInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := say(t, someModels, "/nowhere").Models[0].Harnesses
+	before := say(t, someModels, "/nowhere").Models[0]
+	without := before.Harnesses
+	missing := task.Installable{Harness: "claude", Install: "npm install -g @anthropic-ai/claude-code"}
+	if !slices.Contains(without, "claude") && !slices.Contains(before.Installable, missing) {
+		t.Errorf("how to install it is not said: %+v", before)
+	}
 	if err := os.WriteFile(filepath.Join(bin, "claude"), self, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if with := say(t, someModels, bin).Models[0].Harnesses; !slices.Contains(with, "claude") {
-		t.Errorf("found %v; without it %v", with, without)
+	if with := say(t, someModels, bin).Models[0]; !slices.Contains(with.Harnesses, "claude") || slices.Contains(with.Installable, missing) {
+		t.Errorf("found %+v; without it %v", with, without)
 	}
 }
 

@@ -29,6 +29,8 @@ type denial struct {
 	note   string   // what to do where no rule for the host helps
 	reason string
 	count  int
+
+	unreached bool // it is allowed: no rule refused it
 }
 
 // mostDenials is how many different targets a run remembers, mostPorts how
@@ -62,11 +64,15 @@ func (d *denials) add(e bailey.Event) {
 		d.more++
 		return
 	}
-	x := &denial{target: target, reason: e.Reason, count: 1}
+	x := &denial{target: target, reason: e.Reason, count: 1, unreached: unreached(e)}
 	x.mend(e)
 	d.seen[key] = x
 	d.order = append(d.order, key)
 }
+
+// unreached reports an event of a host that is allowed, and to which there was
+// no way. Where no host is named it is a deny rule that nobody could apply.
+func unreached(e bailey.Event) bool { return e.Host != "" && policy.Unreached(e.Reason) != "" }
 
 // toProxy reports an event of a connection to the proxy that programs inside
 // are told of, which had not said where it wants to go.
@@ -154,17 +160,8 @@ func (x *denial) addHost(host string) {
 	}
 }
 
-// allow returns the values of --allow. The two ports of the web together are
-// what a rule without a port means.
-func (x *denial) allow() []string {
-	hosts := slices.Clone(x.hosts)
-	plain, secure := slices.Index(hosts, x.target+":80"), slices.Index(hosts, x.target+":443")
-	if plain >= 0 && secure >= 0 {
-		hosts[min(plain, secure)] = x.target
-		hosts = slices.Delete(hosts, max(plain, secure), max(plain, secure)+1)
-	}
-	return hosts
-}
+// allow returns the values of --allow.
+func (x *denial) allow() []string { return policy.Together(x.target, x.hosts) }
 
 // command returns the flags to copy, or "".
 func (x *denial) command() string {
@@ -239,9 +236,9 @@ func allowValues(list []denial) []string {
 }
 
 // offered leaves out what a person refused in the run: they are not offered to
-// allow it with the rest.
+// allow it with the rest. What is allowed already is not offered either.
 func offered(list []denial) []denial {
-	return slices.DeleteFunc(slices.Clone(list), func(x denial) bool { return x.reason == policy.ReasonAnsweredNo })
+	return slices.DeleteFunc(slices.Clone(list), func(x denial) bool { return x.unreached || x.reason == policy.ReasonAnsweredNo })
 }
 
 // lineOf is flagsOf for a policy file.

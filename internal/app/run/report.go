@@ -148,8 +148,9 @@ func filtered(counts map[string]uint64) string {
 // mostRows is how many refusals the footer shows.
 const mostRows = 12
 
-// netFooter shows what the network refused, and how to allow it. What can be
-// copied at once is what the rows show: nobody allows a host unseen.
+// netFooter shows what the network refused, and how to allow it, and what it
+// could not reach. What can be copied at once is what the rows show: nobody
+// allows a host unseen.
 func (u *running) netFooter() {
 	u.mu.Lock()
 	list, more := u.denied.list(), u.denied.more
@@ -158,17 +159,15 @@ func (u *running) netFooter() {
 		return
 	}
 	shown := list[:min(len(list), mostRows)]
-	u.out.say("the network refused:")
-	for _, d := range shown {
-		u.out.say("  %s", d.row())
-	}
+	u.rows("the network refused", shown, func(d denial) bool { return !d.unreached })
+	u.rows("allowed, and could not be reached", shown, func(d denial) bool { return d.unreached })
 	all := "to allow them all"
 	if hidden := len(list) - len(shown) + more; hidden > 0 {
 		u.out.say("  and %d more", hidden)
 		all = "to allow those above"
 	}
 	offers := offered(shown)
-	if len(offers) < len(shown) {
+	if slices.ContainsFunc(shown, func(d denial) bool { return d.reason == policy.ReasonAnsweredNo }) {
 		all = "to allow the others"
 	}
 	if flags := flagsOf(offers); flags != "" && len(offers) > 1 {
@@ -176,6 +175,20 @@ func (u *running) netFooter() {
 	}
 	if line := lineOf(offers); line != "" {
 		u.out.say("for every run, in %s, or in %s with bailey policy trust:   %s", u.plan.place.UserFile(), settings.ProjectFile, line)
+	}
+}
+
+// rows shows those of a list that are of a kind, if there are some.
+func (u *running) rows(title string, list []denial, of func(denial) bool) {
+	for _, d := range list {
+		if !of(d) {
+			continue
+		}
+		if title != "" {
+			u.out.say("%s:", title)
+			title = ""
+		}
+		u.out.say("  %s", d.row())
 	}
 }
 

@@ -88,13 +88,39 @@ func TestNetFooter_SaysInWordsWhatNoRuleMends(t *testing.T) {
 		if has != (reason == policy.ReasonNotAllowed) || has && file != "net: {allow: [a.test:443]}\n" {
 			t.Errorf("%s: the line for a file: %q", reason, file)
 		}
-		if got != "bailey: the network refused:\nbailey:   a.test "+want+"\n" {
+		title := "the network refused"
+		if reason == policy.ReasonUnresolved || reason == policy.ReasonUpstream {
+			title = "allowed, and could not be reached"
+		}
+		if got != "bailey: "+title+":\nbailey:   a.test "+want+"\n" {
 			t.Errorf("%s: %q", reason, got)
 		}
 		var out bytes.Buffer
 		if run.NetEvents(&out, true, e); !strings.Contains(out.String(), `"reason":"`+reason+`"`) {
 			t.Errorf("twin: an event has the code: %s", out.String())
 		}
+	}
+}
+
+// TestNetFooter_SaysApartWhatWasNotReached: an allowed host whose name has no
+// address was not refused, and is offered nowhere.
+func TestNetFooter_SaysApartWhatWasNotReached(t *testing.T) {
+	t.Parallel()
+	lost := refusal("lost.test")
+	lost.Reason = policy.ReasonUnresolved
+	shut := refusal("shut.test")
+	want := `bailey: the network refused:
+bailey:   shut.test (not-allowed)   --allow shut.test:443
+bailey: allowed, and could not be reached:
+bailey:   lost.test (this machine could not resolve it: check the name, and this machine's DNS)
+bailey: for every run, in config.yaml, or in bailey.yaml with bailey policy trust:   net: {allow: [shut.test:443]}
+`
+	if diff := cmp.Diff(want, footer(lost, shut)); diff != "" {
+		t.Error(diff)
+	}
+	lost.Host, lost.Address = "", "11.0.0.66" // a deny rule whose addresses nobody can say
+	if got := footer(lost); !strings.HasPrefix(got, "bailey: the network refused:\n") {
+		t.Errorf("twin: %s", got)
 	}
 }
 
