@@ -130,7 +130,7 @@ echo made by it > ignored/validated
 		if got := contents(t, p.plan); strings.Count(got, "- [x]") != 3 {
 			t.Errorf("the plan is not ticked:\n%s", got)
 		}
-		if again := p.phase(t, "--push", "origin").OK(t); !strings.Contains(again.Stderr, "0 of 3 units to do") || p.count(t, y.Dir) != 3 {
+		if again := p.phase(t, "--push", "origin").OK(t); !strings.Contains(again.Stderr, "nothing is left to do") || p.count(t, y.Dir) != 3 {
 			t.Errorf("done again:\n%s", again.Stderr)
 		}
 	})
@@ -441,18 +441,105 @@ func TestRES08_Ends(t *testing.T) {
 		t.Errorf("ls:\n%s", got)
 	}
 	// What cannot be started is not tried again.
-	if r := p.Run(t, "phase", "run", p.plan, "--", "--", "nosuch").Exit(t, 125); !strings.Contains(r.Stderr, "the agent cannot be started: command nosuch not found") || strings.Contains(r.Stderr, "try 2") {
-		t.Errorf("no such command:\n%s", r.Stderr)
+	owned(t, y, y.Dir+"/ignored/tool", "#!/nosuch/shell\n", 0o755)
+	if r := p.Run(t, "phase", "run", p.plan, "--", "--", "ignored/tool").Exit(t, 125); strings.Count(r.Stdout+r.Stderr, "the agent cannot be started: the interpreter of ") != 1 || strings.Contains(r.Stderr, "try 2") {
+		t.Errorf("no such interpreter:\n%s%s", r.Stdout, r.Stderr)
 	}
-	// Of a unit that never began nothing is in progress.
-	fresh := p.WriteHome(t, "fresh.md", "- [ ] never begun\n")
-	for want, words := range map[string][]string{
-		"hint: if the agent claude is meant": {"claud"},
-		"there are no models":                {"--model", "nosuch", "--", "true"},
+}
+
+// TestRES08_RefusedBeforeAUnitBegins: what stands behind the -- is looked at
+// before anything is done, also where no unit is left. It is said once, and
+// nothing of it is kept.
+func TestRES08_RefusedBeforeAUnitBegins(t *testing.T) {
+	t.Attr("claim", "RES-08")
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	p := newPhaseYard(t, y, "cat >/dev/null\n", "#!/bin/sh\n", "a")
+	owned(t, y, y.Dir+"/.agents/plain.sh", "", 0o644)
+	git(t, y, y.Dir, "add", ".")
+	git(t, y, y.Dir, "commit", "-q", "-m", "plain")
+	done := p.WriteHome(t, "done.md", "- [x] done before\n")
+	for _, c := range []struct {
+		why, hint string
+		words     []string
+	}{
+		{"the agent cannot be started: command nosuch not found in the sandbox's PATH", "name an agent or a command that is here", []string{"--", "nosuch"}},
+		{"the agent cannot be started: command claud not found in the sandbox's PATH", "if the agent claude is meant", []string{"claud"}},
+		{"nosuch.sh does not exist in the sandbox", "name an agent or a command that is here", []string{"--", "./nosuch.sh"}},
+		{"plain.sh is not executable", "chmod +x", []string{"--", ".agents/plain.sh"}},
+		{"there are no models", "bailey models example", []string{"--model", "nosuch", "--", "true"}},
+		{"there is nothing at /nosuch", "check the path", []string{"--mount", "/nosuch:/x", "--", "true"}},
+		{`unknown network mode "bogus"`, "use none", []string{"--net", "bogus", "--", "true"}},
+		{"--no-validate is a flag of phase run", "flags of phase run stand before the --: bailey phase run PLAN --no-validate -- …", []string{"--no-validate", "claude"}},
+		{"--until is a flag of phase run", "flags of phase run stand before the --", []string{"--until=1", "--", "true"}},
 	} {
-		r := p.Run(t, append([]string{"phase", "run", "--allow-dirty", fresh, "--"}, words...)...).Exit(t, 125)
-		if !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stdout, "1. never begun: to do\n") {
-			t.Errorf("%v, which cannot be started:\n%s%s", words, r.Stdout, r.Stderr)
+		for _, plan := range []string{p.plan, done} {
+			r := p.Run(t, append([]string{"phase", "run", plan, "--"}, c.words...)...).Exit(t, 125)
+			if strings.Count(r.Stderr, c.why) != 1 || !strings.Contains(r.Stderr, "hint: ") || !strings.Contains(r.Stderr, c.hint) || strings.Contains(r.Stderr, "unit 1") || r.Stdout != "" {
+				t.Errorf("%v:\n%s%s", c.words, r.Stdout, r.Stderr)
+			}
 		}
+	}
+	if left, err := filepath.Glob(y.Home + "/.local/state/bailey/phases/*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	p.phase(t).OK(t)
+	if left, _ := filepath.Glob(y.Home + "/.local/state/bailey/phases/*"); len(left) != 1 {
+		t.Errorf("phases are kept elsewhere, or this one was not: %v", left)
+	}
+	p.Run(t, "phase", "run", p.plan, "--restart", "--", "nosuch").Exit(t, 125)
+	if got := p.Run(t, "phase", "status").OK(t).Stdout; !strings.Contains(got, "1 of 1 unit done") {
+		t.Errorf("a refused --restart forgot the phase:\n%s", got)
+	}
+}
+
+// TestRES08_NothingIsLeftToDo: it is said, and no script is named that is not there.
+func TestRES08_NothingIsLeftToDo(t *testing.T) {
+	t.Attr("claim", "RES-08")
+	t.Parallel()
+	y := yard.Unprivileged(t)
+	repository(t, y, y.Dir)
+	plan := y.WriteHome(t, "done.md", "- [x] a\n- [x] b\n")
+	r := y.Run(t, "phase", "run", plan, "--until", "1", "--report", y.Home+"/report.md", "--", "--", "true").OK(t)
+	if said := r.Stdout + r.Stderr + contents(t, y.Home+"/report.md"); !strings.Contains(r.Stderr, "nothing is left to do") || strings.Contains(said, "validation:") || strings.Contains(said, "validate.sh") || strings.Contains(said, "--until") {
+		t.Errorf("%s", said)
+	}
+	// Nor where each unit says itself how it is validated.
+	plan = y.WriteHome(t, "own.yaml", "units:\n  - {title: a, validate: 'true'}\n")
+	if r := y.Run(t, "phase", "run", plan, "--", "--", "true").OK(t); !strings.Contains(r.Stderr, "validation: each unit's own in a sandbox") {
+		t.Errorf("%s", r.Stderr)
+	}
+}
+
+// TestRES08_WorkIsInTheTreeOnlyIfItIs: a unit that failed is said to have left
+// its work there only where it has.
+func TestRES08_WorkIsInTheTreeOnlyIfItIs(t *testing.T) {
+	t.Attr("claim", "RES-08")
+	t.Parallel()
+	const words = "its work was left in the tree, uncommitted"
+	y := yard.Unprivileged(t)
+	p := newPhaseYard(t, y, "", "#!/bin/sh\n[ ! -e undo ] || rm -f undo\nexit 3\n", "a")
+	for _, c := range []struct {
+		name, script string
+		isLeft       bool
+	}{
+		{"nothing, and fails", "exit 1", false},
+		{"nothing, and the validation fails", "true", false},
+		{"what is ignored", "echo x > .env; exit 1", false},
+		{"what the validation takes away", "echo x > undo", false},
+		{"a commit that it takes back", "echo x > new; git add new; git -c user.name=E -c user.email=e@e commit -qm x; git reset -q --hard HEAD~1; exit 1", false},
+		{"a file, and fails", "echo x > new; exit 1", true},
+		{"a file, and the validation fails", "echo x > new", true},
+		{"a commit", "echo x > new; git add new; git -c user.name=E -c user.email=e@e commit -qm x; exit 1", true},
+	} {
+		r := p.Run(t, "phase", "run", p.plan, "--restart", "--tries", "1", "--", "--", "sh", "-c", "cat >/dev/null; "+c.script).Exit(t, 1)
+		status := p.Run(t, "phase", "status").OK(t)
+		if strings.Contains(r.Stdout, words) != c.isLeft || strings.Contains(status.Stdout, words) != c.isLeft {
+			t.Errorf("%s:\n%s%s", c.name, r.Stdout, status.Stdout)
+		}
+		if got := git(t, y, y.Dir, "status", "--porcelain"); (got != "") != c.isLeft {
+			t.Errorf("%s: the tree has %q", c.name, got)
+		}
+		git(t, y, y.Dir, "clean", "-fdxq")
 	}
 }

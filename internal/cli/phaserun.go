@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -91,15 +92,6 @@ func (c *phaseRunCommand) Run(a *app) error {
 			d.Warn(format, args...)
 		}
 	}
-	if c.Restart {
-		key := phase.Key(o.File, o.Workspace)
-		if a.phases().Running(key) {
-			return bailey.NewError(bailey.Conflict, "this plan is being worked on already", "bailey phase stop ends it")
-		}
-		if err := a.phases().Forget(key); err != nil {
-			return err
-		}
-	}
 	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return c.drive(ctx, a, d)
@@ -108,12 +100,19 @@ func (c *phaseRunCommand) Run(a *app) error {
 func (c *phaseRunCommand) drive(ctx context.Context, a *app, d *autophase.Driver) error {
 	code, record, err := d.Run(ctx)
 	if record == nil {
+		if err == nil && code != 0 {
+			err = exitError(code)
+		}
 		return err
 	}
 	if c.JSON {
 		err = errors.Join(err, printJSON(a.stdout, a.standing(record)))
 	} else if !c.Quiet {
-		for _, line := range record.Summary() {
+		said := ""
+		if err != nil {
+			said = record.Why
+		}
+		for _, line := range record.SummaryWithout(said) {
 			_, _ = fmt.Fprintln(a.stdout, line)
 		}
 	}
@@ -132,7 +131,7 @@ func (c *phaseRunCommand) drive(ctx context.Context, a *app, d *autophase.Driver
 func (c *phaseRunCommand) options(a *app) (o autophase.Options, err error) {
 	o = autophase.Options{
 		Validate: asBytes(string(c.Validate)), NoValidate: c.NoValidate, Network: c.ValidateNet, Push: string(c.Push),
-		Until: string(c.Until), Deadline: time.Duration(c.Deadline), AllowDirty: c.AllowDirty, Replan: c.Replan,
+		Until: string(c.Until), Deadline: time.Duration(c.Deadline), AllowDirty: c.AllowDirty, Replan: c.Replan, Restart: c.Restart,
 	}
 	switch c.ValidateIn {
 	case "", "sandbox":
@@ -188,7 +187,7 @@ func (c *phaseRunCommand) words(a *app, o *autophase.Options, words []string) er
 		r, err = a.readRun(words)
 	}
 	if err != nil {
-		return err
+		return behindDashes(err)
 	}
 	if err := unattended(&r); err != nil {
 		return err
@@ -196,14 +195,64 @@ func (c *phaseRunCommand) words(a *app, o *autophase.Options, words []string) er
 	o.Words, o.HasModel = words, len(r.Models) > 0
 	if r.Preset {
 		o.Meant = run.LikeAgent(r.Command[0])
+		o.Doubts, err = strayPhaseFlags(r.Command)
 	}
-	return nil
+	return err
+}
+
+// phaseFlags are the flags of `bailey phase run`.
+func phaseFlags() (names []string, err error) {
+	var grammar struct {
+		Run phaseRunCommand `cmd:""`
+	}
+	parser, err := newParser(&grammar, io.Discard, io.Discard, func(int) {})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range parser.Model.Children[0].Flags {
+		names = append(names, "--"+f.Name)
+	}
+	return names, nil
+}
+
+// behindDashes is about a flag of `bailey phase run` where those of `bailey run`
+// stand.
+func behindDashes(err error) error {
+	e, ok := errorOf(err)
+	if !ok {
+		return err
+	}
+	flag, ok := strings.CutPrefix(e.Message, "unknown flag ")
+	flag, _, _ = strings.Cut(flag, ",")
+	known, parserErr := phaseFlags()
+	if parserErr != nil || !ok || !slices.Contains(known, flag) {
+		return err
+	}
+	return bailey.NewError(bailey.Invalid, flag+" is a flag of phase run, and stands behind the --", "flags of phase run stand before the --: bailey phase run PLAN "+flag+" -- …")
+}
+
+// strayPhaseFlags says of flags of `bailey phase run` among an agent's arguments
+// that they are the agent's there. Some agents have such a flag, so it is no
+// error, and --max-turns is not worth a word.
+func strayPhaseFlags(command []string) ([]string, error) {
+	known, err := phaseFlags()
+	var stray []string
+	for _, arg := range command[1:] {
+		flag, _, _ := strings.Cut(arg, "=")
+		if slices.Contains(known, flag) && !slices.Contains([]string{"--max-turns", "--json", "--quiet", "--budget", "--help"}, flag) && !slices.Contains(stray, flag) {
+			stray = append(stray, flag)
+		}
+	}
+	if len(stray) == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%s goes to %s; flags of phase run stand before the --: bailey phase run PLAN %s -- …", strings.Join(stray, ", "), command[0], stray[0])}, err
 }
 
 // plannedAgent is the one that the plan names.
 func (a *app) plannedAgent(o *autophase.Options) (string, error) {
 	r, err := a.phases().Load(phase.Key(o.File, o.Workspace))
-	if err == nil && r != nil && r.Plan.Settings.Agent != "" && !o.Replan {
+	if err == nil && r != nil && r.Plan.Settings.Agent != "" && !o.Replan && !o.Restart {
 		return r.Plan.Settings.Agent, nil
 	}
 	plan, err := readPlan(o.File)

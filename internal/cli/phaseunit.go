@@ -67,6 +67,9 @@ func unit(ctx context.Context, host run.Host) autophase.End {
 	if err != nil {
 		return unitEnd(run.Outcome{Code: bailey.ExitBailey}, err)
 	}
+	if o.Look {
+		return look(host, r)
+	}
 	input, err := textInput(o.Prompt)
 	if err != nil {
 		return unitEnd(run.Outcome{Code: bailey.ExitBailey}, err)
@@ -77,6 +80,16 @@ func unit(ctx context.Context, host run.Host) autophase.End {
 	defer onSignal(stop)()
 	r.Unit.Stop = stop
 	return unitEnd(run.Attend(ctx, host, r))
+}
+
+// look says whether the sandbox could be made and would find its command.
+func look(host run.Host, r run.Request) autophase.End {
+	l, err := run.Look(host, r)
+	e := unitEnd(run.Outcome{}, err)
+	if err == nil {
+		e.Unfit, e.Hint = l.Unfit, l.Hint
+	}
+	return e
 }
 
 func readOrder() (o autophase.Order, err error) {

@@ -2,6 +2,7 @@ package phase
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,10 @@ func (w *Work) word() string {
 }
 
 // Summary is the record as lines for a terminal.
-func (r *Record) Summary() []string {
+func (r *Record) Summary() []string { return r.SummaryWithout("") }
+
+// SummaryWithout is the summary less a reason that is said elsewhere.
+func (r *Record) SummaryWithout(said string) []string {
 	var out []string
 	for i, w := range r.Units {
 		line := fmt.Sprintf("%d. %s: %s", i+1, terminal.Sanitize(w.Title), w.word())
@@ -35,11 +39,22 @@ func (r *Record) Summary() []string {
 			line += " (" + facts + ")"
 		}
 		out = append(out, line)
-		if w.Why != "" && w.Stage != Done {
+		if w.Why != "" && w.Stage != Done && w.Why != said {
 			out = append(out, "   "+terminal.Sanitize(w.Why))
 		}
 	}
-	return append(out, r.total())
+	if r.Why == said || slices.ContainsFunc(r.Units, func(w *Work) bool { return w.Why == r.Why && w.Stage != Done }) {
+		return append(out, r.total())
+	}
+	return append(out, r.ending())
+}
+
+// ending is the total, with the reason of the end.
+func (r *Record) ending() string {
+	if r.Why == "" {
+		return r.total()
+	}
+	return r.total() + "; " + terminal.Sanitize(r.Why)
 }
 
 func (r *Record) total() string {
@@ -49,9 +64,6 @@ func (r *Record) total() string {
 		if money > 0 {
 			line += ", $" + money.Decimal()
 		}
-	}
-	if r.Why != "" {
-		line += "; " + terminal.Sanitize(r.Why)
 	}
 	return line
 }
@@ -91,8 +103,11 @@ func (r *Record) Markdown() string {
 	if r.Plan != nil && r.Plan.Title != "" {
 		title = r.Plan.Title
 	}
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n", plain(title), plain(r.total()))
-	fmt.Fprintf(&b, "- plan: %s\n- workspace: %s\n- validation: %s\n- started: %s\n", code(r.File), code(r.Workspace), plain(r.Validation), r.Started.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", plain(title), plain(r.ending()))
+	fmt.Fprintf(&b, "- plan: %s\n- workspace: %s\n- started: %s\n", code(r.File), code(r.Workspace), r.Started.UTC().Format(time.RFC3339))
+	if r.Validation != "" { // else nothing was left to do
+		fmt.Fprintf(&b, "- validation: %s\n", plain(r.Validation))
+	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "- **warning**: %s\n", plain(w))
 	}

@@ -209,32 +209,45 @@ func (l *lint) text(rel, text string) { //nolint:gocognit // one rule after the 
 				l.add(Finding{Rule: rule, File: rel, Line: line, Column: at + 1})
 			}
 		}
-		for _, part := range parts(visible(raw)) {
-			for _, rule := range told(part) {
-				l.add(Finding{Rule: rule, File: rel, Line: line, Shows: clip(part)})
+		l.orders(rel, line, raw)
+		for _, in := range decoded(raw) {
+			if low := strings.ToLower(in.text); len(told(low)) > 0 || speaks().MatchString(low) {
+				l.add(Finding{Rule: encodedRule, File: rel, Line: line, Column: in.at + 1, Shows: shown(in.text, in.text)})
 			}
 		}
-		for _, inner := range decoded(raw) {
-			if low := strings.ToLower(inner); len(told(low)) > 0 || speaks().MatchString(low) {
-				l.add(Finding{Rule: encodedRule, File: rel, Line: line, Shows: clip(inner)})
-			}
-		}
-		if strings.HasSuffix(rel, ".md") && injected().MatchString(raw) {
-			l.add(Finding{Rule: injectRule, File: rel, Line: line, Shows: clip(raw)})
+		if at := injected().FindStringIndex(raw); strings.HasSuffix(rel, ".md") && at != nil {
+			l.add(Finding{Rule: injectRule, File: rel, Line: line, Column: at[0] + strings.Index(raw[at[0]:], "!`") + 1, Shows: shown(raw, raw)})
 		}
 	}
 	l.pages(rel, text)
 	l.runs(rel, text)
 }
 
-// parts cuts a line that is too long for the rules, with some overlap.
-func parts(line string) (list []string) {
-	const most, lap = 4 << 10, 256
-	for len(line) > most {
-		list = append(list, line[:most])
-		line = line[most-lap:]
+// orders looks for what no skill needs to say in a line.
+func (l *lint) orders(rel string, line int, raw string) {
+	r := read(raw)
+	seen := map[broken]bool{} // where parts overlap
+	for _, part := range parts(r.low) {
+		for _, b := range told(part.text) {
+			b.at = r.place(part.at + b.at)
+			if seen[b] {
+				continue
+			}
+			seen[b] = true
+			piece := raw[r.place(part.at):r.place(part.at+len(part.text))]
+			l.add(Finding{Rule: b.rule, File: rel, Line: line, Column: b.at + 1, Shows: shown(piece, raw)})
+		}
 	}
-	return append(list, line)
+}
+
+// parts cuts a line that is too long for the rules, with some overlap.
+func parts(line string) (list []inner) {
+	const most, lap = 4 << 10, 256
+	at := 0
+	for ; len(line)-at > most; at += most - lap {
+		list = append(list, inner{line[at : at+most], at})
+	}
+	return append(list, inner{line[at:], at})
 }
 
 // injected is a command in a skill that its reader runs (Claude Code's
@@ -245,11 +258,12 @@ var injected = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (l *lint) pages(rel, text string) {
 	for _, rule := range []string{commentRule, styleRule} {
 		for _, at := range unseen()[rule].FindAllStringIndex(text, maxFindings) {
-			piece := visible(text[at[0]:at[1]])
-			if rule == commentRule && len(told(piece)) == 0 && !speaks().MatchString(strings.ReplaceAll(piece, "\n", " ")) {
+			piece := text[at[0]:at[1]]
+			if low := read(piece).low; rule == commentRule && len(told(low)) == 0 && !speaks().MatchString(strings.ReplaceAll(low, "\n", " ")) {
 				continue
 			}
-			l.add(Finding{Rule: rule, File: rel, Line: 1 + strings.Count(text[:at[0]], "\n"), Shows: clip(piece)})
+			before := text[:at[0]]
+			l.add(Finding{Rule: rule, File: rel, Line: 1 + strings.Count(before, "\n"), Column: at[0] - strings.LastIndexByte(before, '\n'), Shows: shown(piece, piece)})
 		}
 	}
 }
@@ -265,7 +279,7 @@ func (l *lint) runs(rel, text string) {
 		if json.Unmarshal([]byte(text), &p) == nil {
 			for _, name := range []string{"preinstall", "install", "postinstall", "prepare", "prepublish"} {
 				if p.Scripts[name] != "" {
-					l.add(Finding{Rule: installRule, File: rel, Shows: clip(name + ": " + p.Scripts[name])})
+					l.add(Finding{Rule: installRule, File: rel, Shows: shown(name+": "+p.Scripts[name], p.Scripts[name])})
 				}
 			}
 		}
@@ -286,19 +300,19 @@ func (l *lint) front(rel, text string) {
 	front, how := frontMatter(text)
 	switch {
 	case how == open && (filepath.Base(rel) == "SKILL.md" || begun().MatchString(front)):
-		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Shows: "it begins with --- and no line of --- ends it"})
+		l.add(Finding{Rule: frontRule, File: rel, Line: 1, Column: 1, Shows: "it begins with --- and no line of --- ends it"})
 		return
 	case how != closed:
 		return
 	}
 	keys, problem := yamlfile.Names([]byte(front))
 	if problem != nil {
-		l.add(Finding{Rule: frontRule, File: rel, Line: problem.Line, Shows: clip(problem.Message)})
+		l.add(Finding{Rule: frontRule, File: rel, Line: problem.Line, Column: problem.Column, Shows: shown(problem.Message, problem.Message)})
 		return
 	}
 	for _, key := range keys {
-		if strings.EqualFold(key, "hooks") {
-			l.add(Finding{Rule: hookRule, File: rel, Line: 1})
+		if strings.EqualFold(key.Name, "hooks") {
+			l.add(Finding{Rule: hookRule, File: rel, Line: key.Line, Column: key.Column})
 		}
 	}
 }
@@ -404,6 +418,15 @@ func (l *lint) history(gitDir string) error { //nolint:gocognit // one rule afte
 		return nil
 	}
 	return err
+}
+
+// shown is a piece of a text, as it stands there; nothing where the text has a
+// secret in it.
+func shown(piece, of string) string {
+	if found, err := leak.Text("", of); err != nil || len(found) > 0 {
+		return ""
+	}
+	return clip(piece)
 }
 
 // clip is a piece of a line.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -128,27 +129,60 @@ type compiledOrder struct {
 	pattern *regexp.Regexp
 }
 
+// broken is a rule that a text is against, and where in it that begins.
+type broken struct {
+	rule string
+	at   int
+}
+
 // told returns the rules that a piece of text is against, each once.
-func told(text string) (rules []string) {
+func told(text string) (rules []broken) {
 	seen := map[string]bool{}
 	for _, o := range compiled() {
-		if !seen[o.rule] && o.pattern.MatchString(text) {
+		if seen[o.rule] {
+			continue
+		}
+		if found := o.pattern.FindStringIndex(text); found != nil {
 			seen[o.rule] = true
-			rules = append(rules, o.rule)
+			words := strings.TrimLeft(text[found[0]:found[1]], " \t\n")
+			rules = append(rules, broken{o.rule, found[1] - len(words)})
 		}
 	}
 	return rules
 }
 
-// visible is a line as a model takes it: in lower case, less characters that
-// only keep words from being found.
-func visible(line string) string {
-	return strings.ToLower(strings.Map(func(r rune) rune {
+// reading is a text as a model takes it: in lower case, less characters that
+// only keep words from being found. It is for the rules alone; what people are
+// shown is the text itself.
+type reading struct {
+	low  string
+	from []int // where each byte of it, and its end, are in the text; nil: at the same place
+}
+
+func read(text string) reading {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return reading{strings.ToLower(text), nil}
+	}
+	var low strings.Builder
+	from := make([]int, 0, len(text)+1)
+	for at, r := range text {
 		if isZero(r) || isBidi(r) || isTag(r) || isSelector(r) || r == 0xad {
-			return -1
+			continue
 		}
-		return r
-	}, line))
+		n, _ := low.WriteRune(unicode.ToLower(r)) // which never fails
+		for range n {
+			from = append(from, at)
+		}
+	}
+	return reading{low.String(), append(from, len(text))}
+}
+
+// place is where in the text a byte of the reading is.
+func (r reading) place(at int) int {
+	if r.from == nil {
+		return at
+	}
+	return r.from[at]
 }
 
 func isZero(r rune) bool {
@@ -227,18 +261,25 @@ var speaks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:you (?:must|should|are|will|need to|have to)|always|never|do not|don't|ignore|disregard|instead|assistant|agent|claude|codex|gemini|copilot|model|llm|ai)\b.{0,200}\b(?:run|execute|read|send|call|use|write|delete|install|add|include|reply|respond|say|tell|do|ignore|follow|fetch|download|open|print|output|commit|push)\b`)
 })
 
+// inner is a text within another, and where it stands there.
+type inner struct {
+	text string
+	at   int
+}
+
 // encoded finds base64 that is text, and returns it.
 var encoded = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`) })
 
-func decoded(line string) (texts []string) {
+func decoded(line string) (texts []inner) {
 	const most = 20
-	for _, word := range encoded().FindAllString(line, most) {
+	for _, at := range encoded().FindAllStringIndex(line, most) {
+		word := line[at[0]:at[1]]
 		raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(word, "="))
 		if err != nil || !utf8.Valid(raw) {
 			continue
 		}
 		if text := string(raw); !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
-			texts = append(texts, text)
+			texts = append(texts, inner{text, at[0]})
 		}
 	}
 	return texts

@@ -433,9 +433,16 @@ func Items(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
+// Name is a key of a mapping, and where it stands; of one that is merged in, where
+// its value does.
+type Name struct {
+	Name         string
+	Line, Column int
+}
+
 // Names returns the keys of a mapping that no list says the form of, or what is
 // wrong with it.
-func Names(data []byte) ([]string, *Problem) {
+func Names(data []byte) ([]Name, *Problem) {
 	p := NewParser("")
 	var doc yaml.Node
 	var keys map[string]yaml.Node
@@ -447,7 +454,26 @@ func Names(data []byte) ([]string, *Problem) {
 	if p.Problems() > 0 {
 		return nil, &p.problems[0]
 	}
-	return slices.Sorted(maps.Keys(keys)), nil
+	var list []Name
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		n := keys[name]
+		at := &n
+		if key := keyOf(doc.Content[0], name); key != nil {
+			at = key
+		}
+		list = append(list, Name{name, at.Line, at.Column})
+	}
+	return list, nil
+}
+
+// keyOf is the node of a key of a mapping, or nil.
+func keyOf(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i]
+		}
+	}
+	return nil
 }
 
 // names reads the keys, those that are merged in too.

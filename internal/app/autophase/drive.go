@@ -29,6 +29,7 @@ type Options struct {
 	Agent     string   // that the words name, or the plan; empty for another command
 	HasModel  bool     // the words name one
 	Meant     string   // the agent that a misspelled command may stand for
+	Doubts    []string // sentences about words that may not be what was meant
 
 	Validate   string // a line for a shell; empty for DefaultValidate, or the plan's
 	NoValidate bool
@@ -41,6 +42,7 @@ type Options struct {
 	Deadline   time.Duration
 	Budget     budget.Limit
 	AllowDirty bool
+	Restart    bool // what is known of the phase is forgotten
 	Replan     bool
 	Report     string // a file
 }
@@ -88,12 +90,15 @@ func (d *Driver) Run(ctx context.Context) (int, *phase.Record, error) {
 	if err := os.RemoveAll(filepath.Join(d.folder, stopName)); err != nil {
 		return 0, nil, err
 	}
-	if err := d.prepare(ctx); err != nil {
-		return 0, nil, err
+	e := (*ended)(nil)
+	switch err := d.prepare(ctx); {
+	case errors.As(err, &e): // before there is anything to tell
+		return e.code, nil, d.Store.forgetUnbegun(d.key)
+	case err != nil:
+		return 0, nil, errors.Join(err, d.Store.forgetUnbegun(d.key))
 	}
 	err = d.units(ctx)
 	code := d.close(err)
-	e := (*ended)(nil)
 	if errors.As(err, &e) {
 		err = nil
 	}
@@ -120,6 +125,12 @@ func (d *Driver) prepare(ctx context.Context) error {
 	if _, err := d.last(); err != nil {
 		return err
 	}
+	if err := d.startable(ctx); err != nil {
+		return err
+	}
+	if d.record.Left() == 0 {
+		return d.keep() // how units were validated stays as it was said
+	}
 	d.record.Validation = d.validation()
 	d.record.Warnings = nil
 	if d.OnHost {
@@ -128,7 +139,57 @@ func (d *Driver) prepare(ctx context.Context) error {
 	if d.NoValidate {
 		d.alarm("no unit is validated (--no-validate)")
 	}
+	return d.keep()
+}
+
+// keep writes the record with the plan that it is of, once nothing can be
+// refused any more: the one without the other would be of no use. By then what
+// is to be forgotten is.
+func (d *Driver) keep() error {
+	if d.Restart {
+		if err := d.Store.empty(d.key); err != nil {
+			return err
+		}
+	}
+	if err := writeJSON(filepath.Join(d.folder, planName), d.record.Plan); err != nil {
+		return err
+	}
 	return d.save()
+}
+
+// startable makes sure that there could be a sandbox for the agent, and that it
+// would find the agent there. What was asked of it is looked at also where no
+// unit is left.
+func (d *Driver) startable(ctx context.Context) error {
+	left, _ := d.budgetLeft()
+	s := d.record.Plan.Settings
+	quiet, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("look whether the agent can be started: %w", err)
+	}
+	defer func() { _ = quiet.Close() }() // nothing is kept of it
+	h, err := d.sandbox(ctx, Order{Words: d.Words, Model: s.Model, MaxTurns: first(d.MaxTurns, s.MaxTurns), Budget: left, Look: true}, quiet, quiet)
+	if stopped := d.interrupted(ctx); stopped != nil {
+		return stopped
+	}
+	if err != nil {
+		return err
+	}
+	return d.unfit(h.Unfit, h.Hint)
+}
+
+// unfit is why an agent cannot be started, as an error; nil where nothing is
+// said.
+func (d *Driver) unfit(why, hint string) error {
+	switch {
+	case why == "":
+		return nil
+	case d.Meant != "":
+		hint = "if the agent " + d.Meant + " is meant: bailey phase run PLAN -- " + d.Meant
+	case hint == "":
+		hint = "name an agent or a command that is here: bailey phase run PLAN -- AGENT"
+	}
+	return bailey.NewError(bailey.NotFound, "the agent cannot be started: "+why, hint)
 }
 
 // alarm says something that weakens the phase, every time, and in the report.
@@ -145,8 +206,10 @@ func (d *Driver) load() error {
 	if err != nil {
 		return PlanError(d.File, err)
 	}
-	if d.record, err = d.Store.Load(d.key); err != nil {
-		return err
+	if !d.Restart {
+		if d.record, err = d.Store.Load(d.key); err != nil {
+			return err
+		}
 	}
 	if d.record == nil {
 		d.record = &phase.Record{Key: d.key, File: d.File, Workspace: d.Workspace, Started: d.Now()}
@@ -165,9 +228,6 @@ func (d *Driver) load() error {
 		}
 		r.Take(plan)
 		r.Digest = phase.Digest(data)
-		if err := writeJSON(filepath.Join(d.folder, planName), plan); err != nil {
-			return err
-		}
 	}
 	r.End, r.Why = "", ""
 	return nil
@@ -216,12 +276,9 @@ func (d *Driver) line(u *phase.Unit) string {
 
 // validation says how units are validated.
 func (d *Driver) validation() string {
-	what := d.Validate
-	if what == "" {
-		what = d.record.Plan.Settings.Validate
-	}
-	if what == "" {
-		what = DefaultValidate
+	what := d.told(&phase.Unit{})
+	if d.eachItsOwn() {
+		what = "each unit's own"
 	}
 	switch {
 	case d.NoValidate:
@@ -232,6 +289,17 @@ func (d *Driver) validation() string {
 		return what + " in a sandbox with the network of the agent"
 	}
 	return what + " in a sandbox without network"
+}
+
+// eachItsOwn reports whether every unit that is left says itself how it is
+// validated.
+func (d *Driver) eachItsOwn() bool {
+	for i, w := range d.record.Units {
+		if w.Stage != phase.Done && d.record.Plan.Units[i].Validate == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // last is the index of the unit behind which to end.
@@ -255,6 +323,9 @@ func (d *Driver) units(ctx context.Context) error {
 		return err
 	}
 	d.introduce()
+	if d.record.Left() == 0 {
+		return nil
+	}
 	for i := range d.record.Plan.Units {
 		if d.record.Units[i].Stage != phase.Done {
 			if err := d.mayGoOn(ctx); err != nil {
@@ -273,14 +344,18 @@ func (d *Driver) units(ctx context.Context) error {
 }
 
 func (d *Driver) introduce() {
+	if d.record.Left() == 0 {
+		d.Say("phase %s: nothing is left to do: every unit is done, or ticked in the plan; to have one done again, untick its box and add --restart", filepath.Base(d.File))
+		return
+	}
 	done := len(d.record.Units) - d.record.Left()
 	text := fmt.Sprintf("phase %s: %d of %d units to do", filepath.Base(d.File), d.record.Left(), len(d.record.Units))
 	if done > 0 {
 		text += fmt.Sprintf(", %d done before", done)
 	}
 	d.Say("%s", text)
-	if d.record.Left() == 0 {
-		d.Say("every unit is done, or its box is ticked in the plan, as bailey does; to have one done again, untick its box and add --restart")
+	for _, s := range d.Doubts {
+		d.Say("%s", terminal.Sanitize(s))
 	}
 	d.Say("validation: %s", terminal.Sanitize(d.record.Validation))
 }

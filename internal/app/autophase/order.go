@@ -24,6 +24,8 @@ type Order struct {
 	Budget   []string      `json:"budget,omitempty"`  // in the place of what the words say
 	Timeout  time.Duration `json:"timeout,omitempty"` // beside what the words say
 
+	Look bool `json:"look,omitempty"` // no sandbox is made: could one be?
+
 	Check   string `json:"check,omitempty"`   // a line for a shell: it is a validation
 	Network bool   `json:"network,omitempty"` // of a validation: that of the words
 }
@@ -37,5 +39,6 @@ type End struct {
 	Started time.Time `json:"started,omitzero"` // of the command
 	Ended   time.Time `json:"ended"`            // likewise
 	Lacks   []string  `json:"lacks,omitempty"`
+	Unfit   string    `json:"unfit,omitempty"`  // of a look: why the command would not start
 	Forged  []string  `json:"forged,omitempty"` // objects of git that it left and that were set aside
 }

@@ -76,8 +76,25 @@ func (s Store) All() ([]*phase.Record, error) {
 	return list, nil
 }
 
-// Forget removes all that is kept of a phase.
-func (s Store) Forget(key string) error { return os.RemoveAll(s.Folder(key)) }
+// empty removes all that is kept of a phase, but for the lock that the caller
+// has.
+func (s Store) empty(key string) error {
+	entries, err := os.ReadDir(s.Folder(key))
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Folder(key), e.Name())))
+		}
+	}
+	return err
+}
+
+// forgetUnbegun removes the folder of a phase of which nothing was ever written.
+func (s Store) forgetUnbegun(key string) error {
+	if _, err := os.Lstat(filepath.Join(s.Folder(key), recordName)); !errors.Is(err, fs.ErrNotExist) {
+		return nil //nolint:nilerr // a phase was begun here, or nobody knows
+	}
+	return os.RemoveAll(s.Folder(key))
+}
 
 // lock makes this process the one that works on a phase. It lasts as long as the
 // file is open.
@@ -93,7 +110,21 @@ func (s Store) lock(key string) (*os.File, error) {
 		_ = f.Close() // nothing was written
 		return nil, bailey.NewError(bailey.Conflict, "this plan is being worked on already", "bailey phase status shows it, bailey phase stop ends it")
 	}
+	if !isAt(f, filepath.Join(s.Folder(key), lockName)) { // who held it has removed the folder meanwhile
+		_ = f.Close() // nothing was written
+		return s.lock(key)
+	}
 	return f, nil
+}
+
+// isAt reports whether an open file is the one that is found at a path.
+func isAt(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(open, there)
 }
 
 // Running reports whether a process works on a phase.

@@ -124,7 +124,7 @@ func (d *Driver) try(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	case len(d.forged) > 0:
 		return d.refuseForged(w, d.forged)
 	case !passed:
-		return d.again(u, w, fmt.Sprintf("the validation failed (exit %d)", w.Validation.Exit))
+		return d.again(ctx, u, w, fmt.Sprintf("the validation failed (exit %d)", w.Validation.Exit))
 	case got.Work == "":
 		d.Say("  nothing changed: there is nothing to commit")
 		w.Notes = append(w.Notes, "nothing was changed")
@@ -171,11 +171,7 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 	switch {
 	case h.unfit != "": // nor would it be at another try
 		notBegun(w, fresh)
-		hint := "name an agent or a command that is here: bailey phase run PLAN -- AGENT"
-		if d.Meant != "" {
-			hint = "if the agent " + d.Meant + " is meant: bailey phase run PLAN -- " + d.Meant
-		}
-		return errors.Join(bailey.NewError(bailey.NotFound, "the agent cannot be started: "+h.unfit, hint), d.save())
+		return errors.Join(d.unfit(h.unfit, h.Hint), d.save())
 	case h.Code == bailey.ExitBailey && h.Limit != "":
 		return bailey.NewError(bailey.Unavailable, "the sandbox of the agent ended: "+h.Limit, "")
 	case h.Code == 0:
@@ -192,9 +188,9 @@ func (d *Driver) work(ctx context.Context, u *phase.Unit, w *phase.Work) error {
 		why += " (" + h.Limit + ")"
 	}
 	if got, err := d.collect(ctx); err == nil {
-		w.Tip = got.Tip
+		w.Tip, w.Stat = got.Tip, got.Stat
 	}
-	return d.again(u, w, why)
+	return d.again(ctx, u, w, why)
 }
 
 // notBegun has a unit wait for its first try, of which nothing came, or notes
@@ -414,7 +410,7 @@ func (d *Driver) check(ctx context.Context, line string, w *phase.Work) (*phase.
 }
 
 // again begins the next try, or ends the unit.
-func (d *Driver) again(u *phase.Unit, w *phase.Work, why string) error {
+func (d *Driver) again(ctx context.Context, u *phase.Unit, w *phase.Work, why string) error {
 	most := first(u.Tries, d.Tries, d.record.Plan.Settings.Tries, defaultTries)
 	w.Retried = append(w.Retried, why)
 	if w.Try < most {
@@ -428,7 +424,21 @@ func (d *Driver) again(u *phase.Unit, w *phase.Work, why string) error {
 	if n := len(w.Logs); n > 0 {
 		d.Say("  what was printed is in %s", w.Logs[n-1])
 	}
-	return errors.Join(&ended{phase.EndFailed, fmt.Sprintf("unit %q failed: %s; its work is in the tree, uncommitted", w.Title, w.Why), 1}, d.save())
+	end := fmt.Sprintf("unit %q failed: %s", w.Title, w.Why)
+	if d.isLeft(ctx, w) {
+		end += "; its work was left in the tree, uncommitted"
+	}
+	return errors.Join(&ended{phase.EndFailed, end, 1}, d.save())
+}
+
+// isLeft reports whether a unit that failed changed something, and the
+// validation, which may write too, has left something changed.
+func (d *Driver) isLeft(ctx context.Context, w *phase.Work) bool {
+	if w.Stat == "" {
+		return false
+	}
+	got, err := d.collect(ctx)
+	return err == nil && got.Work != ""
 }
 
 // refuseForged ends a unit that wrote objects of git that are not what their
