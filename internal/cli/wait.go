@@ -72,10 +72,11 @@ func (a *app) newest(name string, id bailey.SandboxID) (journal.Kept, error) {
 	}
 	// What runs now under that name may be newer, and not in the background.
 	now, _, err := control.Ask(a.ctx, a.host.Dirs.Runtime, name, control.Status)
-	if i >= 0 && (err != nil || now.ID == runs[i].ID) {
-		return runs[i], nil
-	}
-	if err != nil {
+	switch {
+	case err == nil && (i < 0 || now.ID != runs[i].ID):
+	case i >= 0:
+		return runs[i], nil //nolint:nilerr // nothing runs under that name: it is of one that has ended
+	default:
 		return journal.Kept{}, err
 	}
 	return journal.Kept{}, bailey.NewError(bailey.Invalid, "sandbox "+name+" is not in the background: the exit code is that of its bailey run", "bailey run --detach starts one that can be waited for")

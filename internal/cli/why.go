@@ -245,14 +245,9 @@ func (r whyReport) print(w io.Writer) error {
 		}
 		lines = append(lines, line)
 	}
-	for _, d := range r.Decisions {
-		if d.Allow != nil && strings.HasSuffix(d.Detail, d.Allow.Note) { // it has been said
-			d.Allow.Note = ""
-		}
-		for _, line := range d.Allow.lines(d.Port) {
-			if !slices.Contains(lines, line) { // one rule can do for two ports
-				lines = append(lines, line)
-			}
+	for _, line := range r.proposals() {
+		if !slices.Contains(lines, line) { // one rule can do for two ports
+			lines = append(lines, line)
 		}
 	}
 	for _, line := range lines {
@@ -261,6 +256,17 @@ func (r whyReport) print(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// proposals are the lines about how to allow what is refused.
+func (r whyReport) proposals() (lines []string) {
+	for _, d := range r.Decisions {
+		if d.Allow != nil && strings.HasSuffix(d.Detail, d.Allow.Note) { // it has been said
+			d.Allow.Note = ""
+		}
+		lines = append(lines, d.Allow.lines(d.Port)...)
+	}
+	return lines
 }
 
 func (m *mend) lines(port uint16) []string {

@@ -198,7 +198,7 @@ func isBinary(data []byte) bool {
 }
 
 // text looks at the lines of one file, and at what spans some of them.
-func (l *lint) text(rel, text string) { //nolint:gocognit // one rule after the other
+func (l *lint) text(rel, text string) {
 	line := 0
 	for raw := range strings.Lines(text) {
 		line++

@@ -91,7 +91,7 @@ func (s Store) empty(key string) error {
 // forgetUnbegun removes the folder of a phase of which nothing was ever written.
 func (s Store) forgetUnbegun(key string) error {
 	if _, err := os.Lstat(filepath.Join(s.Folder(key), recordName)); !errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // a phase was begun here, or nobody knows
+		return nil // a phase was begun here, or nobody knows
 	}
 	return os.RemoveAll(s.Folder(key))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bailey-dev/bailey"
@@ -79,25 +80,26 @@ func (p *plan) foresee(file string, links int) (fs.FileMode, foreseen) {
 	if p.isMade(file) {
 		return 0, unsure
 	}
-	mount := -1
-	for i, m := range p.spec.Mounts {
-		if sandbox.Within(file, m.Target) && (mount < 0 || len(m.Target) > len(p.spec.Mounts[mount].Target)) {
-			mount = i
-		}
-	}
-	if mount >= 0 {
-		m := p.spec.Mounts[mount]
+	if m := p.mountOf(file); m != nil {
 		return lookBehind(m.Source, strings.TrimPrefix(strings.TrimPrefix(file, m.Target), "/"))
 	}
 	if p.home != nil && sandbox.Within(file, rootfs.HomeDir) {
 		return 0, unsure
 	}
-	for _, dir := range []string{"/dev", "/proc", "/run", "/sys"} {
-		if sandbox.Within(file, dir) {
-			return 0, unsure
-		}
+	if slices.ContainsFunc([]string{"/dev", "/proc", "/run", "/sys"}, func(dir string) bool { return sandbox.Within(file, dir) }) {
+		return 0, unsure
 	}
 	return 0, absent
+}
+
+// mountOf is the mount that a file lies in, the innermost one, or nil.
+func (p *plan) mountOf(file string) (in *bailey.Mount) {
+	for i, m := range p.spec.Mounts {
+		if sandbox.Within(file, m.Target) && (in == nil || len(m.Target) > len(in.Target)) {
+			in = &p.spec.Mounts[i]
+		}
+	}
+	return in
 }
 
 // isMade reports whether a file is, or lies behind, one that bailey makes.
