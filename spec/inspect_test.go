@@ -169,7 +169,7 @@ func TestInspect_SaysWhatTheHeaderSays(t *testing.T) {
 	yard.Each(t, func(t *testing.T, y *yard.Yard) {
 		header := y.Run(t, "run", "--", "true").OK(t).Stderr
 		said := y.Run(t, "inspect", "--", "true").OK(t).Stdout
-		if strings.Contains(said, "finds no program") {
+		if strings.Contains(said, "the run would end with") {
 			t.Errorf("twin: %s", said)
 		}
 		for line := range strings.Lines(header) {
@@ -177,7 +177,7 @@ func TestInspect_SaysWhatTheHeaderSays(t *testing.T) {
 				t.Errorf("%q is not in %s", limit, said)
 			}
 		}
-		if said := y.Run(t, "inspect", "--", "no-such-program").OK(t).Stdout; !strings.Contains(said, "the sandbox finds no program no-such-program") {
+		if said := y.Run(t, "inspect", "--", "no-such-program").OK(t).Stdout; !strings.Contains(said, "command no-such-program not found in the sandbox's PATH: the run would end with exit code 127") {
 			t.Error(said)
 		}
 		if r := y.Run(t, "run", "--quiet", "--", "no-such-program"); r.Code != 127 {

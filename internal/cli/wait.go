@@ -75,7 +75,7 @@ func (a *app) newest(name string, id bailey.SandboxID) (journal.Kept, error) {
 	switch {
 	case err == nil && (i < 0 || now.ID != runs[i].ID):
 	case i >= 0:
-		return runs[i], nil //nolint:nilerr // nothing runs under that name: it is of one that has ended
+		return runs[i], nil // nothing runs under that name: it is of one that has ended
 	default:
 		return journal.Kept{}, err
 	}

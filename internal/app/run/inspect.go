@@ -1,11 +1,7 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +35,7 @@ type Inspection struct {
 	Published []InspectedItem  `json:"published"` // what of the sandbox the host can reach
 	Weakened  []InspectedItem  `json:"weakened"`  // what is less than the default
 	Readable  []InspectedItem  `json:"readable"`  // what a person may not expect the sandbox to see
-	Notes     []string         `json:"notes"`     // what the header of the run says, and that there is no such command
+	Notes     []string         `json:"notes"`     // what the header of the run says, and that the command would not start
 }
 
 // InspectedFolder is the workspace.
@@ -163,7 +159,7 @@ func Inspect(h Host, r Request) (Inspection, error) {
 		Network: p.inspectNet(), Mounts: []InspectedMount{}, Memory: []InspectedTmpfs{}, Files: []string{},
 		Variables: p.inspectEnv(), Secrets: []InspectedLent{}, Home: p.inspectHome(), Bridge: p.inspectBridge(), Limits: p.inspectLimits(),
 		Hidden: append(p.hidden(), p.hiddenByName(&r)...), Published: p.inspectPublished(), Weakened: append(p.weakened(), r.Loose.inspected()...), Readable: p.readable(),
-		Notes: slices.Concat([]string{u.netLine()}, p.hidingLines(), p.notes, limitLines(watched(group.Statuses())), p.missing()),
+		Notes: slices.Concat([]string{u.netLine()}, p.hidingLines(), p.notes, limitLines(watched(group.Statuses())), p.unfitLines()),
 	}
 	for _, m := range p.spec.Mounts {
 		out.Mounts = append(out.Mounts, InspectedMount{m.Source, m.Target, m.Writable, m.Why})
@@ -212,34 +208,13 @@ func (p *plan) inspectEnv() InspectedEnv {
 	return out
 }
 
-// missing says that the sandbox has no program of the command's name, where
-// that can be told from here: what is in a kept home cannot.
-func (p *plan) missing() []string {
-	name := p.exec.Argv[0]
-	if strings.Contains(name, "/") || p.home != nil {
+// unfitLines say that the command would surely not start.
+func (p *plan) unfitLines() []string {
+	why, code := p.unfit()
+	if why == "" {
 		return nil
 	}
-	var path string
-	for _, pair := range p.exec.Env {
-		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
-			path = value
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, name)
-		if slices.ContainsFunc(p.spec.Mounts, func(m bailey.Mount) bool {
-			rest, within := strings.CutPrefix(file+"/", strings.TrimSuffix(m.Target, "/")+"/")
-			if !within {
-				return false
-			}
-			_, err := os.Lstat(filepath.Join(m.Source, rest))
-			return !errors.Is(err, fs.ErrNotExist)
-		}) || slices.ContainsFunc(p.spec.Links, func(l bailey.Link) bool { return l.Path == file }) ||
-			slices.ContainsFunc(p.files, func(f wire.File) bool { return f.Path == file }) {
-			return nil
-		}
-	}
-	return []string{fmt.Sprintf("the sandbox finds no program %s (its PATH: %s): the run would end with exit code 127; --tool %s shows one of this machine", name, path, name)}
+	return []string{fmt.Sprintf("%s: the run would end with exit code %d; --tool NAME shows a program of this machine", why, code)}
 }
 
 // listOf is a copy that is [] in JSON and never null.
